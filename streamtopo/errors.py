@@ -1,0 +1,42 @@
+"""Every error a user can meet: each says where, what, and what next."""
+
+from __future__ import annotations
+
+
+class StreamtopoError(Exception):
+    """What everything here raises on purpose."""
+
+
+class TopologyError(StreamtopoError):
+    """The description is wrong: found while it is built, before anything runs."""
+
+
+class SerdeError(StreamtopoError):
+    """A value does not have the type that was declared for it, or bytes are not what was declared."""
+
+
+class PartitionError(StreamtopoError):
+    """The topics of the log do not fit the topology: missing, or with partition counts that differ."""
+
+
+class FingerprintError(StreamtopoError):
+    """The topology changed in a way that would orphan or misread the state it left behind."""
+
+
+class LogError(StreamtopoError):
+    """The log refused or could not do what was asked of it."""
+
+
+class StoreError(StreamtopoError):
+    """A state store cannot be opened, read or written."""
+
+
+class StepError(StreamtopoError):
+    """A step raised: names the node and the record it was working for; the user's own error is its cause."""
+
+    def __init__(self, node: str, place: str, cause: BaseException, hint: str = "") -> None:
+        reason = str(cause) if isinstance(cause, StreamtopoError) else repr(cause)
+        super().__init__(f'step "{node}" failed on {place}: {reason}' + (f"; {hint}" if hint else ""))
+        self.node = node
+        self.place = place
+        self.__cause__ = cause

@@ -1,0 +1,170 @@
+"""What passes through: positions in a log, raw columns as logs hold them, and the chunk that steps hand on."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import compress
+from typing import Any, NamedTuple
+
+Headers = tuple[tuple[str, bytes], ...]
+Order = int | tuple[int, ...]
+"""Where a row stands among all rows of a round: the record's number, then an index at each fork and emission."""
+
+
+class TopicPartition(NamedTuple):
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}/{self.partition}"
+
+
+class Position(NamedTuple):
+    """The next offset to read, and what the task must remember with it."""
+
+    offset: int
+    metadata: str = ""
+
+
+class Columns(NamedTuple):
+    """Encoded records of one partition, column by column; `headers` is None when no record has any."""
+
+    keys: list[bytes | None]
+    values: list[bytes | None]
+    timestamps: list[int]
+    headers: list[Headers] | None = None
+
+
+class Batch(NamedTuple):
+    """Records read from one partition; `next_offset` is where reading goes on (past gaps and markers)."""
+
+    source: TopicPartition
+    columns: Columns
+    offsets: Sequence[int]
+    next_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Decoded rows, column by column. Steps take one and return one, and change no list they were given."""
+
+    keys: list[Any]
+    values: list[Any]
+    timestamps: list[int]
+    headers: list[Headers] | None = None
+    order: list[Order] | None = None
+    """Kept only where a later meeting point or a processor needs it."""
+    sides: list[int] | None = None
+    """In the chunk of a node with several parents: which of them each row came from."""
+    routes: list[int] | None = None
+    """In what a node returns: the child each row goes to, or EVERY_CHILD."""
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def with_keys(self, keys: list[Any]) -> Chunk:
+        return replace(self, keys=keys)
+
+    def with_values(self, values: list[Any]) -> Chunk:
+        return replace(self, values=values)
+
+    def with_rows(self, values: list[Any], timestamps: list[int]) -> Chunk:
+        return replace(self, values=values, timestamps=timestamps)
+
+    def routed(self, routes: list[int]) -> Chunk:
+        return replace(self, routes=routes)
+
+    def columns(self) -> list[list[Any] | None]:
+        return [self.keys, self.values, self.timestamps, self.headers, self.order, self.sides, self.routes]
+
+    def select(self, mask: Sequence[object]) -> Chunk:
+        """The rows where `mask` is true."""
+        return Chunk(*(column and list(compress(column, mask)) for column in self.columns()))  # type: ignore[arg-type]
+
+    def take(self, rows: Iterable[int]) -> Chunk:
+        """The rows at these places, in this order."""
+        rows = list(rows)
+        return Chunk(*(column and [column[row] for row in rows] for column in self.columns()))  # type: ignore[arg-type]
+
+    def row(self, place: int) -> Chunk:
+        return Chunk(*(column and column[place : place + 1] for column in self.columns()))  # type: ignore[arg-type]
+
+    def emit(self, places: list[int], keys: list[Any], values: list[Any]) -> Chunk:
+        """New rows, each made from the row at its place; several rows made from one keep their order."""
+        order = None if self.order is None else emissions(self.order, places)
+        return Chunk(
+            keys,
+            values,
+            [self.timestamps[place] for place in places],
+            None if self.headers is None else [self.headers[place] for place in places],
+            order,
+        )
+
+
+EVERY_CHILD = -1
+NOTHING = Chunk([], [], [])
+Step = Callable[[Chunk], Chunk]
+
+
+def number_of(order: Order) -> int:
+    """The number, within its round, of the record that a row stems from."""
+    return order if isinstance(order, int) else order[0]
+
+
+def below(order: Order, index: int) -> Order:
+    """The order of the `index`-th thing that came of a row; plain numbers are kept where ties cannot meet."""
+    return order if isinstance(order, int) else (*order, index)
+
+
+def emissions(order: list[Order], places: list[int]) -> list[Order]:
+    """The order of rows emitted from the rows at `places`: parents' order, then a running index."""
+    if not order or isinstance(order[0], int):
+        return [order[place] for place in places]
+    return [below(order[place], index) for index, place in enumerate(places)]
+
+
+def interleave(chunks: Sequence[Chunk]) -> Chunk:
+    """The rows of several chunks in one, by their order; `sides` says which chunk each came from."""
+    together = concatenate(chunks)
+    order = together.order
+    if order is None:
+        return together
+    return together.take(sorted(range(len(order)), key=order.__getitem__))
+
+
+def concatenate(chunks: Sequence[Chunk]) -> Chunk:
+    headed = any(chunk.headers is not None for chunk in chunks)
+    ordered = all(chunk.order is not None for chunk in chunks)
+    return Chunk(
+        [key for chunk in chunks for key in chunk.keys],
+        [value for chunk in chunks for value in chunk.values],
+        [timestamp for chunk in chunks for timestamp in chunk.timestamps],
+        [header for chunk in chunks for header in chunk.headers or [()] * len(chunk)] if headed else None,
+        [order for chunk in chunks for order in chunk.order or ()] if ordered else None,
+        [side for side, chunk in enumerate(chunks) for _ in chunk.keys],
+    )
+
+
+_IMMUTABLE = frozenset({str, bytes, int, float, bool, type(None), complex})
+
+
+def private(value: Any) -> Any:
+    """The value itself where nobody can change it, else a copy that shares nothing with it."""
+    kind = type(value)
+    if kind in _IMMUTABLE:
+        return value
+    if kind is dict:
+        return {key: private(item) for key, item in value.items()}
+    if kind is list:
+        return [private(item) for item in value]
+    if kind is tuple:
+        return tuple([private(item) for item in value])
+    return copy.deepcopy(value)
+
+
+def private_column(column: list[Any]) -> list[Any]:
+    if set(map(type, column)) <= _IMMUTABLE:
+        return column
+    return [private(value) for value in column]

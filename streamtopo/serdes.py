@@ -1,0 +1,250 @@
+"""Types to bytes and back: one value at a time with good errors, or a column at a time at full speed."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import struct
+import types
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from streamtopo.errors import SerdeError, StreamtopoError, TopologyError
+from streamtopo.models import converter, short_name, shown, time_to_json, to_json
+
+Convert = Callable[[Any], Any]
+Columns = Callable[[list[Any]], list[Any]]
+_OPTIONS = orjson.OPT_APPEND_NEWLINE | orjson.OPT_PASSTHROUGH_DATETIME
+
+
+@dataclass(frozen=True, slots=True)
+class Serde:
+    """`encode` and `decode` never see None: it is the null of the log, and a tombstone in a table."""
+
+    name: str
+    encode: Callable[[Any], bytes]
+    decode: Callable[[bytes], Any]
+    mutable: bool = True
+    """Values can be changed in place, so they are copied where they would be shared."""
+    exact: bool = False
+    """Equal values have equal bytes and can be hashed, so values may stand for their bytes as dict keys."""
+    fast_encode: Columns | None = field(default=None, repr=False, compare=False)
+    """For a whole column; raises anything at a None or a wrong value, which the slow way then explains."""
+    fast_decode: Columns | None = field(default=None, repr=False, compare=False)
+
+    def encode_column(self, column: list[Any]) -> list[bytes | None]:
+        return self._convert(self.fast_encode, self.encode, column)
+
+    def decode_column(self, column: list[bytes | None]) -> list[Any]:
+        return self._convert(self.fast_decode, self.decode, column)
+
+    def _convert(self, fast: Columns | None, convert: Convert, column: list[Any]) -> list[Any]:
+        if fast is not None:
+            with contextlib.suppress(Exception):
+                return fast(column)
+        at = None
+        try:
+            return [None if (at := value) is None else convert(value) for value in column]
+        except StreamtopoError:
+            raise
+        except Exception as error:
+            raise SerdeError(f'serde "{self.name}" failed on {shown(at)}: {error!r}') from error
+
+
+SerdeLike = Serde | type[Any] | types.GenericAlias | types.UnionType
+
+
+def serde_of(spec: Any, *, key: bool = False) -> Serde:
+    """The serde for a type; with `key`, JSON is written with sorted names, so equal keys get equal bytes."""
+    if isinstance(spec, Serde):
+        return spec
+    kind = _without_none(spec)
+    if isinstance(kind, type) and kind in _PLAIN:
+        return _PLAIN[kind]
+    if _is_plain_json(kind):
+        return JSON_KEY if key else JSON
+    if hasattr(kind, "model_validate_json"):
+        return _pydantic(kind, key)
+    if hasattr(kind, "__struct_fields__"):
+        return _msgspec(kind, key)
+    if dataclasses.is_dataclass(kind) or _runtime(kind) in (list, dict, tuple, set, frozenset):
+        return _json_model(kind, key)
+    raise TopologyError(
+        f"there is no serde for {shown(spec)}; give str, bytes, int, float, bool, dict, list, a dataclass, "
+        'TypedDict, pydantic, msgspec, collections of these, or your own Serde("name", encode, decode)'
+    )
+
+
+def _without_none(spec: Any) -> Any:
+    """`Order | None` is `Order`: every value may be None."""
+    if typing.get_origin(spec) in (typing.Union, types.UnionType):
+        members = [member for member in typing.get_args(spec) if member is not types.NoneType]
+        return members[0] if len(members) == 1 else spec
+    return spec
+
+
+def _is_plain_json(kind: Any) -> bool:
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin is dict:
+        return arguments[0] is str and _is_plain_json(arguments[1])
+    if origin in (list, typing.Union, types.UnionType):
+        return all(map(_is_plain_json, arguments))
+    return kind in (dict, list, str, int, float, bool, types.NoneType, Any)
+
+
+def _encoder(kind: Any, convert: Convert, *, loose: bool = False) -> Convert:
+    """`convert` for values of one type; with `loose` also for what it takes itself (the ints of numpy)."""
+    runtime = _runtime(kind)
+
+    def encode(value: Any) -> bytes:
+        try:
+            if loose or isinstance(value, runtime):
+                return convert(value)  # type: ignore[no-any-return]
+        except Exception as error:
+            if isinstance(value, runtime):
+                text = f"{shown(value)} cannot be written as {short_name(kind)}: {error}"
+                raise SerdeError(text) from error
+        raise SerdeError(f"expected {short_name(kind)}, got {shown(value)}")
+
+    return encode
+
+
+def _decoder(convert: Convert, explanation: str) -> Convert:
+    def decode(data: bytes) -> Any:
+        try:
+            return convert(data)
+        except SerdeError:
+            raise
+        except Exception as error:
+            text = explanation.format(error=error, length=len(data))
+            raise SerdeError(f"{text}: {shown(data).partition(' ')[2]}") from error
+
+    return decode
+
+
+def _runtime(kind: Any) -> Any:
+    return dict if typing.is_typeddict(kind) else typing.get_origin(kind) or kind
+
+
+def _all(kind: type, column: list[Any]) -> list[Any]:
+    if set(map(type, column)) <= {kind}:
+        return column
+    raise TypeError(kind)
+
+
+def _number_serde(kind: type, code: str) -> Serde:
+    packer = struct.Struct(f">{code}")
+
+    def unpack_column(column: list[bytes]) -> list[Any]:
+        if set(map(len, column)) <= {8}:
+            return list(struct.unpack(f">{len(column)}{code}", b"".join(column)))
+        raise ValueError("not 8 bytes each")
+
+    return Serde(
+        kind.__name__,
+        _encoder(kind, packer.pack, loose=True),
+        _decoder(lambda data: packer.unpack(data)[0], f"8 bytes were expected for {kind.__name__}, got {{length}}"),
+        mutable=False,
+        exact=kind is int,
+        fast_encode=lambda column: list(map(packer.pack, column)),
+        fast_decode=unpack_column,
+    )
+
+
+def _bool_serde() -> Serde:
+    encode, decode = {False: b"\0", True: b"\1"}.__getitem__, {b"\0": False, b"\1": True}.__getitem__
+    return Serde(
+        "bool",
+        _encoder(bool, encode),
+        _decoder(decode, "one byte, 0 or 1, was expected for bool, got {length}"),
+        mutable=False,
+        exact=True,
+        fast_encode=lambda column: list(map(encode, _all(bool, column))),
+        fast_decode=lambda column: list(map(decode, column)),
+    )
+
+
+def _bytes_column(column: list[Any]) -> list[Any]:
+    return column if set(map(type, column)) <= {bytes, types.NoneType} else _all(bytes, column)
+
+
+def _json_serde(options: int = 0) -> Serde:
+    dumps, options = orjson.dumps, options | _OPTIONS
+
+    def encode(value: Any) -> bytes:
+        return dumps(value, time_to_json, options)[:-1]
+
+    def fast_encode(column: list[Any]) -> list[bytes]:
+        # Without the copy that the slice makes, each value would keep the 4 kB buffer of orjson.
+        encoded = [dumps(value, time_to_json, options)[:-1] for value in column]
+        if b"null" in encoded:
+            raise ValueError("a None is no JSON null")
+        return encoded
+
+    return Serde(
+        "json",
+        _encoder(object, encode),
+        _decoder(orjson.loads, "not JSON: {error}"),
+        fast_encode=fast_encode,
+        fast_decode=lambda column: list(map(orjson.loads, column)),
+    )
+
+
+def _model_serde(kind: Any, encode: Convert, decode: Convert) -> Serde:
+    def decode_or_null(data: bytes) -> Any:
+        return None if data == b"null" else decode(data)
+
+    return Serde(
+        short_name(kind) if typing.get_origin(kind) else f"{kind.__module__}.{kind.__qualname__}",
+        _encoder(kind, encode),
+        _decoder(decode_or_null, f"not {short_name(kind)}: {{error}}"),
+        fast_encode=lambda column: list(map(encode, _all(_runtime(kind), column))),
+        fast_decode=lambda column: list(map(decode_or_null, column)),
+    )
+
+
+def _json_model(kind: Any, key: bool) -> Serde:
+    convert, dumps, loads = converter(kind), orjson.dumps, orjson.loads
+    sorted_names = orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS
+    options = _OPTIONS | orjson.OPT_NON_STR_KEYS | (sorted_names if key else 0)
+    return _model_serde(kind, lambda value: dumps(value, to_json, options)[:-1], lambda data: convert(loads(data)))
+
+
+def _pydantic(kind: Any, key: bool) -> Serde:
+    def encode(value: Any) -> bytes:
+        text: str = value.model_dump_json(by_alias=True)
+        return orjson.dumps(orjson.loads(text), option=orjson.OPT_SORT_KEYS) if key else text.encode()
+
+    return _model_serde(kind, encode, kind.model_validate_json)
+
+
+def _msgspec(kind: Any, key: bool) -> Serde:
+    json = __import__("msgspec").json
+    return _model_serde(kind, json.Encoder(order="sorted" if key else None).encode, json.Decoder(kind).decode)
+
+
+STR = Serde(
+    "str",
+    _encoder(str, str.encode),
+    _decoder(bytes.decode, "not UTF-8"),
+    mutable=False,
+    exact=True,
+    fast_encode=lambda column: list(map(str.encode, column)),
+    fast_decode=lambda column: list(map(bytes.decode, column)),
+)
+BYTES = Serde(
+    "bytes",
+    _encoder(bytes, bytes),
+    bytes,
+    mutable=False,
+    exact=True,
+    fast_encode=_bytes_column,
+    fast_decode=lambda column: column,
+)
+INT, FLOAT, BOOL = _number_serde(int, "q"), _number_serde(float, "d"), _bool_serde()
+JSON, JSON_KEY = _json_serde(), _json_serde(orjson.OPT_SORT_KEYS)
+_PLAIN: dict[type, Serde] = {bytes: BYTES, str: STR, int: INT, float: FLOAT, bool: BOOL}

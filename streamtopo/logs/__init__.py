@@ -1,0 +1,119 @@
+"""What a log is: topics of partitions, groups whose members share the work, and commits that are all or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping
+from enum import Enum
+from typing import NamedTuple, Protocol
+
+from streamtopo.records import Batch, Columns, Position, TopicPartition
+
+
+class Outcome(Enum):
+    """How a commit ended. After UNKNOWN, `settle` finds out which of the others it was."""
+
+    DONE = "done"
+    NOT_DONE = "not done"
+    UNKNOWN = "unknown"
+
+
+class Committed(NamedTuple):
+    """The outcome and, when done, the next offset of every partition that was written."""
+
+    outcome: Outcome
+    ends: Mapping[TopicPartition, int] = {}
+    reason: str = ""
+
+
+class Member(Protocol):
+    """One worker's place in a group; used by one thread."""
+
+    def subscribe(self, topics: Iterable[tuple[str, ...]]) -> None:
+        """The topics to share from now on; each tuple is shared out as one, partition by partition."""
+        ...
+
+    def assignment(self) -> frozenset[TopicPartition]:
+        """What this member may work on now. It shrinks at once when the group takes something away."""
+        ...
+
+    def release(self, partitions: Iterable[TopicPartition]) -> None:
+        """The work on these is committed and closed: others may take them."""
+        ...
+
+    def poll(self, limit: int, timeout: float, paused: Container[TopicPartition] = ()) -> list[Batch]:
+        """Up to `limit` records of the partitions being read; waits up to `timeout` seconds for the first."""
+        ...
+
+    def ends(self) -> Mapping[TopicPartition, int]:
+        """For each assigned partition the next offset to be written, as last known; never ahead of the log."""
+        ...
+
+    def committed(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, Position]: ...
+
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        """Read this partition from this offset on; none is read before its first seek."""
+        ...
+
+    def send(self, target: TopicPartition, columns: Columns) -> None:
+        """Records that show only when `commit` is done."""
+        ...
+
+    def commit(self, positions: Mapping[TopicPartition, Position]) -> Committed:
+        """Everything sent and these positions, or nothing; refused if a partition is another member's by now."""
+        ...
+
+    def abort(self) -> None:
+        """Forget what was sent since the last commit."""
+        ...
+
+    def settle(self) -> None:
+        """After an unknown outcome: return when the commit has either happened or never will."""
+        ...
+
+    def leave(self) -> None: ...
+
+
+class Topic(NamedTuple):
+    name: str
+    partitions: int
+    config: Mapping[str, str] = {}
+
+
+class Log(Protocol):
+    """Topics and their records; safe to use from several threads."""
+
+    id: str
+
+    def topics(self) -> Mapping[str, Topic]: ...
+
+    def create(self, topic: Topic) -> None:
+        """Idempotent for an equal topic; an error for one that differs in its partition count."""
+        ...
+
+    def delete(self, topic: str) -> None: ...
+
+    def append(self, target: TopicPartition, columns: Columns) -> int:
+        """Write at once, without a group; returns the next offset."""
+        ...
+
+    def read(self, source: TopicPartition, offset: int, limit: int) -> Batch:
+        """Committed records from this offset on, without a group; fewer than `limit` only at the end."""
+        ...
+
+    def start(self, partition: TopicPartition) -> int: ...
+
+    def end(self, partition: TopicPartition) -> int: ...
+
+    def delete_before(self, partition: TopicPartition, offset: int) -> None: ...
+
+    def join(self, group: str, topics: Iterable[tuple[str, ...]]) -> Member:
+        """Take part in a group that shares the partitions of these topics; each tuple is shared out as one."""
+        ...
+
+    def note(self, name: str) -> str | None:
+        """A small text kept in the log, such as a topology's fingerprint."""
+        ...
+
+    def write_note(self, name: str, text: str) -> None: ...
+
+    def close(self) -> None: ...

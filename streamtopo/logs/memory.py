@@ -1,0 +1,285 @@
+"""A log in lists, for tests and the test driver: everything the other logs promise, except to outlive the process."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from bisect import bisect_left
+from collections.abc import Container, Iterable, Mapping
+
+from streamtopo.errors import LogError
+from streamtopo.logs import Committed, Outcome, Topic
+from streamtopo.logs.groups import share_out
+from streamtopo.records import Batch, Columns, Headers, Position, TopicPartition
+
+
+class MemoryLog:
+    def __init__(self) -> None:
+        self.id = uuid.uuid4().hex
+        self._topics: dict[str, Topic] = {}
+        self._partitions: dict[TopicPartition, _Partition] = {}
+        self._groups: dict[str, _Group] = {}
+        self._notes: dict[str, str] = {}
+        self._changed = threading.Condition(threading.RLock())
+
+    def topics(self) -> Mapping[str, Topic]:
+        return self._topics
+
+    def create(self, topic: Topic) -> None:
+        with self._changed:
+            existing = self._topics.setdefault(topic.name, topic)
+            if existing.partitions != topic.partitions:
+                raise LogError(
+                    f'topic "{topic.name}" exists with {existing.partitions} partitions, not {topic.partitions}; '
+                    "delete it first or ask for as many as it has"
+                )
+            for partition in range(topic.partitions):
+                self._partitions.setdefault(TopicPartition(topic.name, partition), _Partition())
+
+    def delete(self, topic: str) -> None:
+        with self._changed:
+            for partition in range(self._topics.pop(topic).partitions):
+                del self._partitions[TopicPartition(topic, partition)]
+
+    def append(self, target: TopicPartition, columns: Columns) -> int:
+        with self._changed:
+            end = self._partition(target).append(columns)
+            self._changed.notify_all()
+            return end
+
+    def read(self, source: TopicPartition, offset: int, limit: int) -> Batch:
+        return self._partition(source).read(source, offset, limit)
+
+    def start(self, partition: TopicPartition) -> int:
+        return self._partition(partition).start
+
+    def end(self, partition: TopicPartition) -> int:
+        return self._partition(partition).end
+
+    def delete_before(self, partition: TopicPartition, offset: int) -> None:
+        self._partition(partition).delete_before(offset)
+
+    def compact(self, partition: TopicPartition) -> None:
+        """Keep the last record of each key; offsets stay what they were, with gaps."""
+        self._partition(partition).compact()
+
+    def join(self, group: str, topics: Iterable[tuple[str, ...]]) -> MemoryMember:
+        return MemoryMember(self, self._groups.setdefault(group, _Group()), topics)
+
+    def note(self, name: str) -> str | None:
+        return self._notes.get(name)
+
+    def write_note(self, name: str, text: str) -> None:
+        self._notes[name] = text
+
+    def close(self) -> None:
+        pass
+
+    def _partition(self, partition: TopicPartition) -> _Partition:
+        try:
+            return self._partitions[partition]
+        except KeyError:
+            raise LogError(f"partition {partition} does not exist; create the topic first") from None
+
+
+class MemoryMember:
+    """A member whose work others can take over at any time: `evict` plays the expired lease."""
+
+    def __init__(self, log: MemoryLog, group: _Group, topics: Iterable[tuple[str, ...]]) -> None:
+        self.id = uuid.uuid4().hex
+        self._log = log
+        self._group = group
+        self._topics = tuple(topics)
+        self._owned: dict[TopicPartition, int] = {}
+        self._next: dict[TopicPartition, int] = {}
+        self._sent: list[tuple[TopicPartition, Columns]] = []
+        self._turn = 0
+
+    def subscribe(self, topics: Iterable[tuple[str, ...]]) -> None:
+        self._topics = tuple(topics)
+
+    def assignment(self) -> frozenset[TopicPartition]:
+        with self._log._changed:
+            group = self._group
+            group.members[self.id] = self._topics
+            kept = {part for part, epoch in self._owned.items() if group.owners.get(part) == (self.id, epoch)}
+            if len(kept) < len(self._owned):
+                # What was lost is reported before it can be taken anew: its stores are behind by then.
+                self._forget(self._owned.keys() - kept)
+                return frozenset(kept)
+            work = group.work(self._log.topics())
+            shares = share_out(work, list(group.members), group.owners_of(work))
+            mine = {part for unit, member in shares.items() if member == self.id for part in unit}
+            for partition in mine - group.owners.keys():
+                self._owned[partition] = group.take_over(partition, self.id)
+            return frozenset(mine & self._owned.keys())
+
+    def _forget(self, partitions: Iterable[TopicPartition]) -> None:
+        for partition in list(partitions):
+            self._owned.pop(partition, None)
+            self._next.pop(partition, None)
+
+    def release(self, partitions: Iterable[TopicPartition]) -> None:
+        with self._log._changed:
+            partitions = list(partitions)
+            for partition in partitions:
+                if self._group.owners.get(partition) == (self.id, self._owned.get(partition)):
+                    del self._group.owners[partition]
+            self._forget(partitions)
+            self._log._changed.notify_all()
+
+    def poll(self, limit: int, timeout: float, paused: Container[TopicPartition] = ()) -> list[Batch]:
+        with self._log._changed:
+            batches = self._read(limit, paused)
+            if not batches and timeout:
+                self._log._changed.wait(timeout)
+                batches = self._read(limit, paused)
+            return batches
+
+    def _read(self, limit: int, paused: Container[TopicPartition]) -> list[Batch]:
+        partitions = sorted(partition for partition in self._next if partition not in paused)
+        self._turn += 1
+        batches = []
+        for place in range(len(partitions)):
+            partition = partitions[(place + self._turn) % len(partitions)]
+            share = -(-limit // (len(partitions) - place))
+            batch = self._log.read(partition, self._next[partition], share)
+            if batch.next_offset > self._next[partition]:
+                self._next[partition] = batch.next_offset
+                limit -= len(batch.offsets)
+                batches.append(batch)
+            if limit <= 0:
+                break
+        return batches
+
+    def ends(self) -> Mapping[TopicPartition, int]:
+        return {partition: self._log.end(partition) for partition in self._next}
+
+    def committed(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, Position]:
+        positions = self._group.positions
+        return {partition: positions[partition] for partition in partitions if partition in positions}
+
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        self._next[partition] = offset
+
+    def send(self, target: TopicPartition, columns: Columns) -> None:
+        self._log._partition(target)
+        self._sent.append((target, columns))
+
+    def commit(self, positions: Mapping[TopicPartition, Position]) -> Committed:
+        with self._log._changed:
+            for partition in positions:
+                if self._group.owners.get(partition) != (self.id, self._owned.get(partition)):
+                    return Committed(Outcome.NOT_DONE, reason=f"{partition} belongs to another member by now")
+            sent, self._sent = self._sent, []
+            ends = {target: self._log.append(target, columns) for target, columns in sent}
+            self._group.positions.update(positions)
+            return Committed(Outcome.DONE, ends)
+
+    def abort(self) -> None:
+        self._sent = []
+
+    def settle(self) -> None:
+        self._sent = []
+
+    def leave(self) -> None:
+        with self._log._changed:
+            self._group.forget(self.id)
+            self._log._changed.notify_all()
+
+    def evict(self) -> None:
+        """What a log does to a member it takes for dead: its work goes to the others, who may be right or wrong."""
+        self.leave()
+
+
+class _Partition:
+    def __init__(self) -> None:
+        self.start = 0
+        self.end = 0
+        self.offsets: list[int] = []
+        self.keys: list[bytes | None] = []
+        self.values: list[bytes | None] = []
+        self.timestamps: list[int] = []
+        self.headers: list[Headers] | None = None
+
+    def append(self, columns: Columns) -> int:
+        rows = len(columns.keys)
+        if columns.headers is not None and self.headers is None:
+            self.headers = [()] * len(self.keys)
+        if self.headers is not None:
+            self.headers.extend(columns.headers if columns.headers is not None else [()] * rows)
+        self.keys.extend(columns.keys)
+        self.values.extend(columns.values)
+        self.timestamps.extend(columns.timestamps)
+        self.offsets.extend(range(self.end, self.end + rows))
+        self.end += rows
+        return self.end
+
+    def read(self, source: TopicPartition, offset: int, limit: int) -> Batch:
+        if not self.start <= offset <= self.end:
+            raise LogError(
+                f"offset {offset} of {source} is outside of what the log has ({self.start} to {self.end}); "
+                "reset the group's position to one of these"
+            )
+        first = bisect_left(self.offsets, offset)
+        rows = slice(first, first + limit)
+        offsets = self.offsets[rows]
+        whole = first + limit >= len(self.offsets)
+        columns = Columns(
+            self.keys[rows],
+            self.values[rows],
+            self.timestamps[rows],
+            None if self.headers is None else self.headers[rows],
+        )
+        return Batch(source, columns, offsets, self.end if whole else offsets[-1] + 1)
+
+    def delete_before(self, offset: int) -> None:
+        self.start = min(max(offset, self.start), self.end)
+        self._keep(range(bisect_left(self.offsets, self.start), len(self.offsets)))
+
+    def compact(self) -> None:
+        last = {key: row for row, key in enumerate(self.keys)}
+        self._keep(sorted(last.values()))
+
+    def _keep(self, rows: Iterable[int]) -> None:
+        rows = list(rows)
+        self.offsets = [self.offsets[row] for row in rows]
+        self.keys = [self.keys[row] for row in rows]
+        self.values = [self.values[row] for row in rows]
+        self.timestamps = [self.timestamps[row] for row in rows]
+        self.headers = None if self.headers is None else [self.headers[row] for row in rows]
+
+
+Unit = tuple[TopicPartition, ...]
+
+
+class _Group:
+    def __init__(self) -> None:
+        self.members: dict[str, tuple[tuple[str, ...], ...]] = {}
+        self.owners: dict[TopicPartition, tuple[str, int]] = {}
+        self.positions: dict[TopicPartition, Position] = {}
+        self.epoch = 0
+
+    def work(self, topics: Mapping[str, Topic]) -> list[Unit]:
+        together = sorted({names for subscribed in self.members.values() for names in subscribed})
+        return [unit for names in together for unit in _units([topics[name] for name in names if name in topics])]
+
+    def owners_of(self, work: list[Unit]) -> dict[Unit, str]:
+        return {unit: self.owners[part][0] for unit in work for part in unit if part in self.owners}
+
+    def take_over(self, partition: TopicPartition, member: str) -> int:
+        self.epoch += 1
+        self.owners[partition] = (member, self.epoch)
+        return self.epoch
+
+    def forget(self, member: str) -> None:
+        self.members.pop(member, None)
+        self.owners = {part: owner for part, owner in self.owners.items() if owner[0] != member}
+
+
+def _units(topics: list[Topic]) -> list[Unit]:
+    most = max((topic.partitions for topic in topics), default=0)
+    return [
+        tuple(TopicPartition(topic.name, number) for topic in topics if number < topic.partitions)
+        for number in range(most)
+    ]

@@ -1,0 +1,93 @@
+"""The Processor API: what a user's own processor implements, and what it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple, Protocol
+
+from streamtopo.durations import Duration
+from streamtopo.records import Headers
+from streamtopo.stores.views import KeyValueStore
+
+Clock = Literal["stream_time", "wall_clock"]
+
+
+class Record(NamedTuple):
+    key: Any
+    value: Any
+    timestamp: int
+    headers: Headers = ()
+
+    def with_key(self, key: Any) -> Record:
+        return self._replace(key=key)
+
+    def with_value(self, value: Any) -> Record:
+        return self._replace(value=value)
+
+    def with_timestamp(self, timestamp: int) -> Record:
+        return self._replace(timestamp=timestamp)
+
+    def with_headers(self, headers: Headers) -> Record:
+        return self._replace(headers=headers)
+
+
+class RecordMetadata(NamedTuple):
+    """Where the record being processed came from."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
+class RecordContext(NamedTuple):
+    """What a function that picks a topic per record may ask: where the record came from, and what came with it."""
+
+    metadata: RecordMetadata | None
+    timestamp: int
+    headers: Headers
+
+
+class Cancellable(Protocol):
+    def cancel(self) -> None: ...
+
+
+class ProcessorContext(Protocol):
+    """A processor's way to the rest: made for one node of one task."""
+
+    application_id: str
+    task_id: str
+
+    def forward(self, record: Record, child: str | None = None) -> None:
+        """Hand a record to all children, in the order they were connected, or to the one named."""
+        ...
+
+    def schedule(self, interval: Duration, clock: Clock, callback: Callable[[int], object]) -> Cancellable:
+        """Call back with the time whenever `interval` has passed on stream time or the wall clock."""
+        ...
+
+    def get_state_store(self, name: str) -> KeyValueStore: ...
+
+    def record_metadata(self) -> RecordMetadata | None:
+        """None where no record is being processed: in `init` and in punctuations."""
+        ...
+
+    def current_stream_time_ms(self) -> int: ...
+
+    def current_system_time_ms(self) -> int: ...
+
+    def commit(self) -> None:
+        """Ask for a commit soon."""
+        ...
+
+
+class Processor:
+    """Override what you need. What must outlive a restart, or a step that raised, belongs into a store."""
+
+    def init(self, context: ProcessorContext) -> None:
+        self.context = context
+
+    def process(self, record: Record) -> None:
+        self.context.forward(record)
+
+    def close(self) -> None:
+        pass

@@ -1,0 +1,55 @@
+"""What a store is: the description of one, and the protocol of the bytes behind a task's stores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Protocol
+
+from streamtopo.serdes import Serde
+
+
+class Kind(Enum):
+    KEY_VALUE = "key-value"
+    TIMESTAMPED = "timestamped key-value"
+
+
+@dataclass(frozen=True)
+class StoreSpec:
+    """One state store of a topology; every task that uses it has its own rows."""
+
+    name: str
+    key: Serde
+    value: Serde
+    kind: Kind = Kind.TIMESTAMPED
+    logged: bool = True
+    cached: bool = False
+    in_memory: bool = False
+    topic_config: Mapping[str, str] = field(default_factory=dict)
+
+
+Changes = Mapping[bytes, bytes | None]
+"""What a commit writes; None deletes."""
+
+
+class Store(Protocol):
+    """The bytes behind all stores of one task, used by one thread; keys are ordered as bytes."""
+
+    def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]: ...
+
+    def scan(self, start: bytes, stop: bytes, *, reverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
+        """The rows with start <= key < stop as they were when the scan began."""
+        ...
+
+    def write(self, changes: Changes, positions: Mapping[str, int]) -> None:
+        """Atomic: all changes, and for each store named the changelog offset they bring it to, or nothing."""
+        ...
+
+    def position(self, store: str) -> int | None:
+        """The changelog offset this store's rows stand for; None for one never written."""
+        ...
+
+    def delete_range(self, start: bytes, stop: bytes) -> None: ...
+
+    def close(self) -> None: ...

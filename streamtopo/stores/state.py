@@ -1,0 +1,244 @@
+"""One store as operators see it: typed rows, with this commit's changes in front of the committed bytes."""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_left, insort
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from heapq import merge
+from itertools import count
+from typing import Any
+
+from streamtopo.records import NOTHING, Chunk, Columns, Headers, private, private_column
+from streamtopo.stores import Kind, Store, StoreSpec
+
+Row = tuple[Any, int]
+"""A value and its timestamp."""
+
+_TIME = struct.Struct(">q")
+_ROW_OVERHEAD = 250
+"""Bytes that a row costs as Python objects, beside its key and value."""
+
+
+Change = tuple[int, int, Headers]
+"""When, in this commit's order of changes, a key was last changed; the time and headers it was with."""
+
+
+class State:
+    """Rows are kept by key, or by the key's bytes where equal keys may differ as bytes: `index` says which.
+
+    With the record cache on, a key changed a thousand times in a commit is written, logged and forwarded once.
+    Values handed out or forwarded are never the objects kept here, unless nobody could change them.
+    """
+
+    def __init__(self, spec: StoreSpec, store: Store, *, cached: bool = False, budget: int = 10_000_000) -> None:
+        self.spec = spec
+        self.cached = cached
+        self.prefix = prefix_of(spec.name)
+        self._past = spec.name.encode() + b"\1"
+        self.snapshot: Callable[[Any], Any] = private if spec.value.mutable else _as_it_is
+        self._store = store
+        self._budget = budget
+        self._row_bytes = _ROW_OVERHEAD
+        self.rollback()
+
+    def rollback(self) -> None:
+        """Back to what is committed. Kept rows go too: a step that raised may have changed one in place."""
+        self._rows: dict[Any, Row | None] = {}
+        self._older: dict[Any, Row | None] = {}
+        self._dirty: dict[Any, Change] = {}
+        self._sorted: list[bytes] | None = None
+        self._sequence = 0
+        self._log: list[Columns] = []
+        self._before: dict[Any, tuple[Row | None, Change | None]] | None = None
+        self.forward_each = not self.cached
+
+    # -- rows
+
+    def index(self, keys: list[Any]) -> list[Hashable]:
+        return keys if self.spec.key.exact else self.spec.key.encode_column(keys)  # type: ignore[return-value]
+
+    def load(self, index: Iterable[Hashable]) -> dict[Any, Row | None]:
+        """All kept rows, these among them (None where there is none); put new ones in, then say `changed`."""
+        missing = set(index).difference(self._rows)
+        if missing:
+            self._fetch(missing)
+        if self._before is not None:
+            for key in index:
+                self._before.setdefault(key, (private(self._rows[key]), self._dirty.get(key)))
+        return self._rows
+
+    def changed(self, index: Sequence[Hashable], chunk: Chunk) -> Chunk:
+        """Rows were put, in this order, with the chunk's values (None deleted); returns what to forward now."""
+        if not index:
+            return chunk
+        first = self._sequence
+        last = dict(zip(index, count(first), strict=False))
+        self._sequence = first + len(index)
+        if self._sorted is not None:
+            self._sort_in(last, self._sorted)
+        times, headers = chunk.timestamps, chunk.headers
+        self._dirty.update(
+            {
+                key: (place, times[place - first], headers[place - first] if headers else ())
+                for key, place in last.items()
+            }
+        )
+        if not self.forward_each:
+            return NOTHING
+        if self.spec.logged:
+            self._log.append(self._encoded(index, chunk.values, times, headers))
+        return chunk
+
+    def flush(self) -> Chunk:
+        """The changes that the cache held back, in the order of the keys' last changes."""
+        if self.forward_each:
+            return NOTHING
+        changes = self._changes()
+        keys = [key for key, _ in changes]
+        values = [row and row[0] for row in map(self._rows.__getitem__, keys)]
+        headers = [headers for _, (_, _, headers) in changes]
+        return Chunk(
+            keys if self.spec.key.exact else self.spec.key.decode_column(keys),
+            private_column(values) if self.spec.value.mutable else values,
+            [time for _, (_, time, _) in changes],
+            headers if any(headers) else None,
+        )
+
+    def scan(self, start: bytes, stop: bytes | None, *, reverse: bool = False) -> Iterator[tuple[bytes, Row]]:
+        """Rows with start <= key bytes < stop (None: to the end) as they are now, this commit's included."""
+        if self._sorted is None:
+            self._sorted = sorted(self._key_bytes(list(self._dirty)))
+        last = len(self._sorted) if stop is None else bisect_left(self._sorted, stop)
+        changed = self._sorted[bisect_left(self._sorted, start) : last]
+        new = {key: row and (private(row[0]), row[1]) for key, row in map(self._kept, changed)}
+        cut = len(self.prefix)
+        past = self._past if stop is None else self.prefix + stop
+        stored = self._store.scan(self.prefix + start, past, reverse=reverse)
+        old = ((key[cut:], self._decoded(data)) for key, data in stored if key[cut:] not in new)
+        merged = merge(old, sorted(new.items(), reverse=reverse), key=_key, reverse=reverse)
+        return ((key, row) for key, row in merged if row is not None)
+
+    # -- commit
+
+    def take_changes(self) -> tuple[dict[bytes, bytes | None], list[Columns]]:
+        """What to write into the store, and the records of its changelog."""
+        changes = self._changes()
+        keys = [key for key, _ in changes]
+        rows = [self._rows[key] for key in keys]
+        headers = [headers for _, (_, _, headers) in changes]
+        columns = self._encoded(keys, [row and row[0] for row in rows], [time for _, (_, time, _) in changes], headers)
+        stored = stored_rows(self.spec, columns)
+        if keys:
+            size = sum(map(len, stored)) + sum(len(data) for data in stored.values() if data is not None)
+            self._row_bytes = _ROW_OVERHEAD + size // len(keys)
+        if not self.spec.logged:
+            return stored, []
+        return stored, self._log if self.forward_each else [columns]
+
+    def committed(self) -> None:
+        """The changes taken are durable; forget the rows that were not used lately if there are too many."""
+        self._dirty.clear()
+        self._sorted = None
+        self._log = []
+        if self.size > self._budget:
+            self._rows, self._older = {}, self._rows
+
+    @property
+    def size(self) -> int:
+        """About how many bytes the kept rows take."""
+        return (len(self._rows) + len(self._older)) * self._row_bytes
+
+    # -- one record at a time, while a failing one is looked for
+
+    def mark(self) -> None:
+        """From here on remember what changes, for `undo`."""
+        self._before = {}
+        self._marked = len(self._log)
+
+    def unmark(self) -> None:
+        self._before = None
+
+    def undo(self) -> None:
+        """Back to the mark."""
+        for key, (row, change) in (self._before or {}).items():
+            self._rows[key] = row
+            if change is not None:
+                self._dirty[key] = change
+            else:
+                self._dirty.pop(key, None)
+        self._sorted = None
+        del self._log[self._marked :]
+
+    def check(self) -> None:
+        """Encode what changed since the mark, so that a wrong type is found while its record is at hand."""
+        changed = [key for key in self._before or () if key in self._dirty]
+        rows = [self._rows[key] for key in changed]
+        self._encoded(changed, [row and row[0] for row in rows], [], None)
+
+    # -- inside
+
+    def _changes(self) -> list[tuple[Any, Change]]:
+        return sorted(self._dirty.items(), key=_sequence)
+
+    def _fetch(self, missing: set[Hashable]) -> None:
+        for key in missing.intersection(self._older):
+            self._rows[key] = self._older.pop(key)
+            missing.discard(key)
+        keys: list[Any] = list(missing)
+        found = self._store.get_many([self.prefix + key for key in self._key_bytes(keys)])
+        self._rows.update(zip(keys, map(self._decoded, found), strict=True))
+
+    def _decoded(self, data: bytes | None) -> Row | None:
+        if data is None:
+            return None
+        if self.spec.kind is Kind.KEY_VALUE:
+            return self.spec.value.decode(data), -1
+        return self.spec.value.decode(data[8:]), _TIME.unpack_from(data)[0]
+
+    def _encoded(
+        self, index: Sequence[Any], values: list[Any], timestamps: list[int], headers: list[Headers] | None
+    ) -> Columns:
+        keys: list[bytes | None] = [*self._key_bytes(list(index))]
+        if headers is not None and not any(headers):
+            headers = None
+        return Columns(keys, self.spec.value.encode_column(values), timestamps, headers)
+
+    def _key_bytes(self, index: list[Any]) -> list[bytes]:
+        return self.spec.key.encode_column(index) if self.spec.key.exact else index  # type: ignore[return-value]
+
+    def _kept(self, key: bytes) -> tuple[bytes, Row | None]:
+        return key, self._rows[self.spec.key.decode(key) if self.spec.key.exact else key]
+
+    def _sort_in(self, keys: Iterable[Any], into: list[bytes]) -> None:
+        for key in keys:
+            if key not in self._dirty:
+                insort(into, self.spec.key.encode(key) if self.spec.key.exact else key)
+
+
+def prefix_of(store: str) -> bytes:
+    """What a store's keys begin with in its task's database; names have no zero byte, so no two overlap."""
+    return store.encode() + b"\0"
+
+
+def stored_rows(spec: StoreSpec, changelog: Columns) -> dict[bytes, bytes | None]:
+    """A store's bytes for changelog records: timestamped rows carry the record's timestamp in front."""
+    prefix = prefix_of(spec.name)
+    keys = [prefix + key for key in changelog.keys if key is not None]
+    if spec.kind is Kind.KEY_VALUE:
+        return dict(zip(keys, changelog.values, strict=True))
+    times = map(_TIME.pack, changelog.timestamps)
+    values = [value if value is None else time + value for time, value in zip(times, changelog.values, strict=True)]
+    return dict(zip(keys, values, strict=True))
+
+
+def _sequence(item: tuple[Any, Change]) -> int:
+    return item[1][0]
+
+
+def _key(item: tuple[bytes, Row | None]) -> bytes:
+    return item[0]
+
+
+def _as_it_is(value: Any) -> Any:
+    return value

@@ -1,0 +1,100 @@
+"""A store as processors and tests see it: the methods of Kafka Streams' key-value store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from streamtopo.errors import StoreError
+from streamtopo.records import Chunk, private
+from streamtopo.stores.state import Row, State
+
+Pair = tuple[Any, Any]
+
+
+class ValueAndTimestamp(NamedTuple):
+    value: Any
+    timestamp: int
+
+
+class KeyValueStore:
+    """Keys in the order of their bytes; what is handed out can be changed freely without changing the store."""
+
+    def __init__(self, state: State, now: Callable[[], int]) -> None:
+        self._state = state
+        self._now = now
+
+    def get(self, key: Any) -> Any:
+        row = self._row(key)
+        return row and private(row[0])
+
+    def get_with_timestamp(self, key: Any) -> ValueAndTimestamp | None:
+        row = self._row(key)
+        return row and ValueAndTimestamp(private(row[0]), row[1])
+
+    def put(self, key: Any, value: Any, timestamp: int | None = None) -> None:
+        """None deletes. The timestamp is that of the record being processed unless it is given."""
+        if key is None:
+            raise StoreError(f'store "{self._state.spec.name}" was given a null key; every row needs a key')
+        time = self._now() if timestamp is None else timestamp
+        index = self._state.index([key])
+        rows = self._state.load(index)
+        rows[index[0]] = None if value is None else (private(value), time)
+        self._state.changed(index, Chunk([key], [value], [time]))
+
+    def put_if_absent(self, key: Any, value: Any) -> Any:
+        """The value that is there; None if there was none and this one was put."""
+        before = self.get(key)
+        if before is None:
+            self.put(key, value)
+        return before
+
+    def put_all(self, pairs: Iterable[Pair]) -> None:
+        for key, value in pairs:
+            self.put(key, value)
+
+    def delete(self, key: Any) -> Any:
+        before = self.get(key)
+        self.put(key, None)
+        return before
+
+    def range(self, start: Any = None, stop: Any = None) -> Iterator[Pair]:
+        """Rows from `start` to `stop`, both included; None is open."""
+        return self._scan(start, stop, reverse=False)
+
+    def reverse_range(self, start: Any = None, stop: Any = None) -> Iterator[Pair]:
+        return self._scan(start, stop, reverse=True)
+
+    def all(self) -> Iterator[Pair]:
+        return self._scan(None, None, reverse=False)
+
+    def reverse_all(self) -> Iterator[Pair]:
+        return self._scan(None, None, reverse=True)
+
+    def prefix_scan(self, prefix: bytes | str) -> Iterator[Pair]:
+        """Rows whose key's bytes begin with this."""
+        start = prefix.encode() if isinstance(prefix, str) else prefix
+        return self._pairs(self._state.scan(start, after_prefix(start)))
+
+    def approximate_num_entries(self) -> int:
+        return sum(1 for _ in self._state.scan(b"", None))
+
+    def _row(self, key: Any) -> Row | None:
+        index = self._state.index([key])
+        return self._state.load(index)[index[0]]
+
+    def _scan(self, start: Any, stop: Any, *, reverse: bool) -> Iterator[Pair]:
+        encode = self._state.spec.key.encode
+        first = b"" if start is None else encode(start)
+        past = None if stop is None else encode(stop) + b"\0"
+        return self._pairs(self._state.scan(first, past, reverse=reverse))
+
+    def _pairs(self, rows: Iterator[tuple[bytes, Row]]) -> Iterator[Pair]:
+        decode = self._state.spec.key.decode
+        return ((decode(key), private(row[0])) for key, row in rows)
+
+
+def after_prefix(prefix: bytes) -> bytes | None:
+    """The first key that is past all keys beginning with this; None where there is no such key."""
+    kept = prefix.rstrip(b"\xff")
+    return kept[:-1] + bytes([kept[-1] + 1]) if kept else None

@@ -1,0 +1,1 @@
+"""Runs a topology: joins the description with logs and stores."""

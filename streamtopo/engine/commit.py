@@ -1,0 +1,41 @@
+"""The order in which things become durable: every guarantee of the engine stands on this one function."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from streamtopo.engine.task import Changes, Task
+from streamtopo.logs import Committed, Member, Outcome
+from streamtopo.records import TopicPartition
+
+
+def commit(tasks: Iterable[Task], member: Member) -> tuple[Committed, list[Task]]:
+    """Make what these tasks did since the last commit durable; returns the outcome and the tasks it broke.
+
+    1. Take the changes of every store, and send their changelog records after the outputs that were sent before.
+    2. Commit outputs, changelogs and input positions to the log, in one transaction.
+    3. Write each task's changes to its store, in one batch with the changelog offsets inside.
+
+    Nothing is written to a store unless the log has it. A crash, or a failed write, between 2 and 3 leaves the store
+    behind its changelog, never wrong: such a task is broken, nothing more is written to its store, and restoring it
+    from the changelog repairs it.
+    """
+    taken = [(task, task.take_changes()) for task in tasks]
+    positions = {}
+    for task, changes in taken:
+        positions.update(task.positions())
+        for store, logged in changes.changelogs.items():
+            for columns in logged:
+                member.send(task.changelog(store), columns)
+    outcome = member.commit(positions)
+    if outcome.outcome is not Outcome.DONE:
+        return outcome, []
+    return outcome, [task for task, changes in taken if not _written(task, changes, outcome.ends)]
+
+
+def _written(task: Task, changes: Changes, ends: Mapping[TopicPartition, int]) -> bool:
+    try:
+        task.write(changes, ends)
+    except Exception:
+        return False
+    return True

@@ -1,0 +1,86 @@
+"""What a worker did since its last commit, to be done again when a step raises: all of it, or record by record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from streamtopo.engine.punctuation import Schedule
+from streamtopo.engine.rounds import Round
+from streamtopo.engine.stations import Failure
+from streamtopo.engine.task import Task
+from streamtopo.errors import StepError
+
+
+class Entry(Protocol):
+    """Something a task did."""
+
+    def run(self, *, fresh: bool) -> None: ...
+
+    def run_carefully(self, reject: Callable[[StepError], None]) -> None:
+        """The same, step by step, each undone alone if it fails; `reject` decides whether to go on."""
+        ...
+
+
+@dataclass(frozen=True)
+class RoundEntry:
+    task: Task
+    round: Round
+
+    def run(self, *, fresh: bool) -> None:
+        self.task.run(self.round, fresh=fresh)
+        for schedule in _due_on_stream_time(self.task):
+            self.task.punctuate(schedule, self.task.time)
+
+    def run_carefully(self, reject: Callable[[StepError], None]) -> None:
+        for single in self.round.singles():
+            (part,) = single.parts
+            place = f"{part.input.partition} offset {part.rows.offsets[0]}"
+            _attempt(self.task, place, lambda single=single: self.task.run(single, fresh=True), reject)  # type: ignore[misc]
+            self.task.reached(single)
+            for schedule in _due_on_stream_time(self.task):
+                _punctuate_carefully(self.task, schedule, self.task.time, "stream time", reject)
+
+
+@dataclass(frozen=True)
+class TickEntry:
+    """Punctuations that were due on the wall clock."""
+
+    task: Task
+    now: int
+
+    def run(self, *, fresh: bool) -> None:
+        while schedule := self.task.due("wall_clock", self.now):
+            self.task.punctuate(schedule, self.now)
+
+    def run_carefully(self, reject: Callable[[StepError], None]) -> None:
+        while schedule := self.task.due("wall_clock", self.now):
+            _punctuate_carefully(self.task, schedule, self.now, "wall clock", reject)
+
+
+def _due_on_stream_time(task: Task) -> Iterator[Schedule]:
+    while schedule := task.due("stream_time", task.time):
+        yield schedule
+
+
+def _punctuate_carefully(
+    task: Task, schedule: Schedule, now: int, clock: str, reject: Callable[[StepError], None]
+) -> None:
+    place = f"task {task.id}, the punctuation at {clock} {now}"
+    _attempt(task, place, lambda: task.punctuate(schedule, now), reject)
+    for again in (task.due("stream_time", now), task.due("wall_clock", now)):
+        if again is not None and again.name == schedule.name:
+            again.passed(now)
+
+
+def _attempt(task: Task, place: str, act: Callable[[], object], reject: Callable[[StepError], None]) -> None:
+    task.mark()
+    try:
+        act()
+        task.check()
+    except Failure as failure:
+        task.undo()
+        reject(StepError(failure.node, place, failure.__cause__ or failure))
+    finally:
+        task.unmark()

@@ -1,0 +1,73 @@
+"""What sinks wrote: kept until the pass is over, put in order where several sinks share a topic, split by partition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from streamtopo.records import Columns, Order, TopicPartition
+
+
+class Written(NamedTuple):
+    """One sink's rows for one topic."""
+
+    columns: Columns
+    partitions: list[int]
+    order: list[Order] | None
+
+
+class Outbox:
+    def __init__(self, send: Callable[[TopicPartition, Columns], None], count: Callable[[str], int]) -> None:
+        self.count = count
+        """How many partitions a topic has."""
+        self._send = send
+        self._written: dict[str, list[Written]] = {}
+
+    def add(self, topic: str, written: Written) -> None:
+        self._written.setdefault(topic, []).append(written)
+
+    def discard(self) -> None:
+        """The pass failed: what it wrote so far never happened."""
+        self._written.clear()
+
+    def close_pass(self) -> int:
+        """Send what the pass wrote; returns how many records."""
+        rows = 0
+        for topic, written in self._written.items():
+            columns, partitions, _ = written[0] if len(written) == 1 else _in_order(written)
+            rows += len(partitions)
+            for partition, part in _by_partition(columns, partitions).items():
+                self._send(TopicPartition(topic, partition), part)
+        self._written.clear()
+        return rows
+
+
+def _in_order(several: list[Written]) -> Written:
+    headed = any(written.columns.headers is not None for written in several)
+    order = [place for written in several for place in written.order or ()]
+    partitions = [partition for written in several for partition in written.partitions]
+    columns = Columns(
+        [key for written in several for key in written.columns.keys],
+        [value for written in several for value in written.columns.values],
+        [timestamp for written in several for timestamp in written.columns.timestamps],
+        [headers for written in several for headers in written.columns.headers or [()] * len(written.partitions)]
+        if headed
+        else None,
+    )
+    rows = sorted(range(len(partitions)), key=order.__getitem__) if order else list(range(len(partitions)))
+    return Written(pick(columns, rows), [partitions[row] for row in rows], None)
+
+
+def _by_partition(columns: Columns, partitions: list[int]) -> dict[int, Columns]:
+    if not partitions:
+        return {}
+    if partitions.count(partitions[0]) == len(partitions):
+        return {partitions[0]: columns}
+    rows_of: dict[int, list[int]] = {partition: [] for partition in sorted(set(partitions))}
+    for row, partition in enumerate(partitions):
+        rows_of[partition].append(row)
+    return {partition: pick(columns, rows) for partition, rows in rows_of.items()}
+
+
+def pick(columns: Columns, rows: list[int]) -> Columns:
+    return Columns(*(column and list(map(column.__getitem__, rows)) for column in columns))  # type: ignore[arg-type]

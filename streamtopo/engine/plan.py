@@ -1,0 +1,120 @@
+"""Which topics a topology needs and with how many partitions, found before anything starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from streamtopo.errors import PartitionError
+from streamtopo.logs import Topic
+from streamtopo.topology import SinkNode, Subtopology, Topology
+
+REPARTITION_CONFIG = {"cleanup.policy": "delete", "retention.ms": "-1"}
+CHANGELOG_CONFIG = {"cleanup.policy": "compact"}
+
+
+@dataclass(frozen=True)
+class Plan:
+    subtopologies: tuple[Subtopology, ...]
+    topics: tuple[tuple[str, ...], ...]
+    """For each subtopology the topics it reads, as the log knows them."""
+    tasks: tuple[int, ...]
+    """For each subtopology the number of its tasks."""
+    internal: tuple[Topic, ...]
+    """What the log must have beside the topics that others write."""
+
+
+def plan(topology: Topology, existing: Mapping[str, Topic]) -> Plan:
+    subtopologies = topology.subtopologies()
+    reads = tuple(_topics_read(topology, subtopology, existing) for subtopology in subtopologies)
+    counts = {name: topic.partitions for name, topic in existing.items()}
+    counts |= _repartition_counts(topology, subtopologies, reads, counts)
+    for subtopology, topics in zip(subtopologies, reads, strict=True):
+        if subtopology.stores:
+            _check_copartitioned(topics, counts)
+    tasks = tuple(max((counts[topic] for topic in topics), default=0) for topics in reads)
+    repartitions = [
+        Topic(topology.topic_of(name), counts[topology.topic_of(name)], REPARTITION_CONFIG | dict(wanted.config))
+        for name, wanted in topology.repartitions.items()
+    ]
+    changelogs = [
+        Topic(topology.changelog_of(spec.name), number, CHANGELOG_CONFIG | dict(spec.topic_config))
+        for subtopology, number in zip(subtopologies, tasks, strict=True)
+        for spec in subtopology.stores
+        if spec.logged and number
+    ]
+    return Plan(subtopologies, reads, tasks, (*repartitions, *changelogs))
+
+
+def _topics_read(topology: Topology, subtopology: Subtopology, existing: Mapping[str, Topic]) -> tuple[str, ...]:
+    topics = {topology.topic_of(topic) for source in subtopology.sources for topic in source.topics}
+    topics |= {name for name in existing for source in subtopology.sources if source.matches(name)}
+    internal = set(map(topology.topic_of, topology.repartitions))
+    for topic in sorted(topics - internal - existing.keys()):
+        raise PartitionError(
+            f'source topic "{topic}" does not exist; create it first: streamtopo topics create {topic} --partitions 4'
+        )
+    return tuple(sorted(topics))
+
+
+def _repartition_counts(
+    topology: Topology,
+    subtopologies: Iterable[Subtopology],
+    reads: Iterable[tuple[str, ...]],
+    known: Mapping[str, int],
+) -> dict[str, int]:
+    """As asked for; else as many as the topics it is read together with; else as the largest that feeds it."""
+    counts = {
+        topology.topic_of(name): wanted.partitions
+        for name, wanted in topology.repartitions.items()
+        if wanted.partitions is not None
+    }
+    beside, feeding = _neighbours(topology, subtopologies, reads)
+    waiting = [topic for topic in map(topology.topic_of, topology.repartitions) if topic not in counts]
+    while waiting:
+        found = {}
+        for topic in waiting:
+            sources = beside[topic] or feeding[topic]
+            if all(name in known or name in counts for name in sources):
+                found[topic] = max((known.get(name) or counts[name] for name in sources), default=1)
+        if not found:
+            raise PartitionError(
+                f"the partition counts of {', '.join(waiting)} depend on each other; "
+                "give one of them a count: repartition(partitions=…)"
+            )
+        counts |= found
+        waiting = [topic for topic in waiting if topic not in counts]
+    return counts
+
+
+def _neighbours(
+    topology: Topology, subtopologies: Iterable[Subtopology], reads: Iterable[tuple[str, ...]]
+) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
+    """For each repartition topic: topics of others that are read beside it, and topics that feed its writers."""
+    internal = set(map(topology.topic_of, topology.repartitions))
+    beside: dict[str, set[str]] = {topic: set() for topic in internal}
+    feeding: dict[str, set[str]] = {topic: set() for topic in internal}
+    for subtopology, topics in zip(subtopologies, reads, strict=True):
+        for topic in internal.intersection(topics):
+            beside[topic].update(set(topics) - internal)
+        for topic in internal.intersection(_written(topology, subtopology)):
+            feeding[topic].update(topics)
+    return beside, feeding
+
+
+def _written(topology: Topology, subtopology: Subtopology) -> set[str]:
+    return {
+        topology.topic_of(node.topic)
+        for node in subtopology.nodes
+        if isinstance(node, SinkNode) and isinstance(node.topic, str)
+    }
+
+
+def _check_copartitioned(topics: tuple[str, ...], counts: Mapping[str, int]) -> None:
+    for topic in topics[1:]:
+        if counts[topic] != counts[topics[0]]:
+            raise PartitionError(
+                f'topics "{topics[0]}" and "{topic}" are read together by a step with state, but have '
+                f"{counts[topics[0]]} and {counts[topic]} partitions; give both the same number, or put "
+                f".repartition(partitions={counts[topics[0]]}) behind the stream of {topic}"
+            )

@@ -1,0 +1,120 @@
+"""What a task takes from its inputs at a time: rows in the order Kafka Streams would pick them, numbered."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from streamtopo.engine.inputs import Input, Part
+from streamtopo.records import Chunk, TopicPartition, interleave
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """Rows taken together; `numbers` has, for each part, its rows' places in the round."""
+
+    parts: tuple[Part, ...]
+    numbers: tuple[Sequence[int], ...]
+
+    @property
+    def size(self) -> int:
+        return sum(part.rows.size for part in self.parts)
+
+    @property
+    def time(self) -> int:
+        return max((max(part.rows.timestamps) for part in self.parts if part.rows.size), default=-1)
+
+    def chunks(self, *, fresh: bool, ordered: bool, paths: bool) -> dict[str, Chunk]:
+        """Each source's rows; `fresh` when they were handed out before and may have been changed in place."""
+        by_source: dict[str, list[Chunk]] = {}
+        for part, numbers in zip(self.parts, self.numbers, strict=True):
+            source = part.input.source
+            rows = part.rows.fresh(source) if fresh else part.rows
+            order = [(number,) for number in numbers] if paths else list(numbers) if ordered else None
+            chunk = Chunk(rows.keys, rows.values, rows.timestamps, rows.headers, order)  # type: ignore[arg-type]
+            if rows.size:
+                by_source.setdefault(source.name, []).append(chunk)
+        return {name: chunks[0] if len(chunks) == 1 else interleave(chunks) for name, chunks in by_source.items()}
+
+    def rows_by_number(self) -> list[tuple[Part, int]]:
+        """For each number, the part and the place in it: where a row came from."""
+        found: list[tuple[Part, int]] = [(part, 0) for part in self.parts[:1]] * self.size
+        for part, numbers in zip(self.parts, self.numbers, strict=True):
+            for place, number in enumerate(numbers):
+                found[number] = part, place
+        return found
+
+    def times(self, before: int) -> list[int]:
+        """For each number, the task's stream time when that row is processed."""
+        raw = (part.rows.timestamps[place] for part, place in self.rows_by_number())
+        return list(accumulate(raw, max, initial=before))[1:]
+
+    def singles(self) -> Iterator[Round]:
+        """The same rows, in the same order, as rounds of one."""
+        for part, place in self.rows_by_number():
+            rows = part.rows.slice(slice(place, place + 1))
+            last = place + 1 == part.rows.size
+            following = part.next_offset if last else part.rows.offsets[place + 1]
+            yield Round((Part(part.input, rows, following),), ((0,),))
+
+
+def take(
+    inputs: Sequence[Input],
+    ends: Mapping[TopicPartition, int],
+    *,
+    limit: int,
+    time: int = -1,
+    due: int | None = None,
+) -> Round | None:
+    """The next rows, smallest head timestamp first; None when it is not known yet which those are.
+
+    It ends where an input runs dry that the log has more of, and after the row that brings stream time to `due`.
+    """
+    counts = [min(limit, one.waiting.size) for one in inputs]
+    numbers = _ranks(inputs, counts)
+    cut = min(limit, sum(counts))
+    for one, count, places in zip(inputs, counts, numbers, strict=True):
+        more = one.poison is not None or ends.get(one.partition, 0) > one.fetched
+        if more or count < one.waiting.size:
+            cut = min(cut, places[-1] + 1 if count else 0)
+    if due is not None:
+        cut = _cut_at(due, inputs, numbers, time, cut)
+    if not cut:
+        return None
+    numbers = [places[: bisect_left(places, cut)] for places in numbers]
+    return Round(
+        tuple(one.take(len(places)) for one, places in zip(inputs, numbers, strict=True) if places),
+        tuple(places for places in numbers if places),
+    )
+
+
+def _ranks(inputs: Sequence[Input], counts: Sequence[int]) -> list[Sequence[int]]:
+    """For each input, its rows' places among the rows of all.
+
+    Taking the smallest head each time is sorting by the largest timestamp seen so far in the row's own input: a row
+    older than one before it follows that one at once. Equal timestamps go by the order of the inputs.
+    """
+    if len(inputs) == 1:
+        return [range(counts[0])]
+    heads: list[int] = []
+    for one, count in zip(inputs, counts, strict=True):
+        heads.extend(accumulate(one.waiting.timestamps[:count], max))
+    ranks = [0] * len(heads)
+    for rank, place in enumerate(sorted(range(len(heads)), key=heads.__getitem__)):
+        ranks[place] = rank
+    starts = accumulate(counts, initial=0)
+    return [ranks[start : start + count] for start, count in zip(starts, counts, strict=False)]
+
+
+def _cut_at(due: int, inputs: Sequence[Input], numbers: list[Sequence[int]], time: int, cut: int) -> int:
+    """`cut`, or just after the row that brings stream time to `due` if that is earlier."""
+    times = [0] * sum(map(len, numbers))
+    for one, places in zip(inputs, numbers, strict=True):
+        for place, timestamp in zip(places, one.waiting.timestamps, strict=False):
+            times[place] = timestamp
+    for place, reached in enumerate(accumulate(times[:cut], max, initial=time)):
+        if place and reached >= due:
+            return place
+    return cut

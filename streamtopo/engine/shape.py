@@ -1,0 +1,80 @@
+"""What the compiler must know about a subtopology before it opens a step: where rows meet, and what cannot be split."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import combinations
+
+from streamtopo.topology import Node, ProcessorNode, SinkNode, SourceNode, Subtopology
+
+
+@dataclass(frozen=True)
+class Shape:
+    ordered: bool
+    """Rows carry their order, because they meet somewhere or a node asks where they came from."""
+    paths: bool
+    """Rows of one record can meet again, so their order must tell forks and emissions apart."""
+    together: frozenset[str]
+    """Nodes that run record by record, depth first: the user's processors that share a store, and what lies between."""
+
+
+def shape_of(subtopology: Subtopology, *, depth_first: bool = False) -> Shape:
+    nodes = subtopology.nodes
+    meetings = _meetings(nodes)
+    roots = _roots(nodes)
+    asking = any(
+        node.operator.records
+        if isinstance(node, ProcessorNode)
+        else isinstance(node, SinkNode) and callable(node.topic)
+        for node in nodes
+    )
+    return Shape(
+        ordered=asking or bool(meetings) or depth_first,
+        paths=depth_first
+        or any(roots[one] & roots[other] for parents in meetings for one, other in combinations(parents, 2)),
+        together=frozenset(node.name for node in nodes) if depth_first else _together(nodes),
+    )
+
+
+def _meetings(nodes: Iterable[Node]) -> list[list[str]]:
+    """The parents at each point where rows of several edges meet: a node with several parents, a topic with several
+    sinks; a sink that picks its topic by record may meet any other."""
+    sinks = [node for node in nodes if isinstance(node, SinkNode)]
+    dynamic = any(callable(sink.topic) for sink in sinks)
+    by_topic: dict[object, list[str]] = {}
+    for sink in sinks:
+        by_topic.setdefault(dynamic or sink.topic, []).extend(sink.parents)
+    joined = [list(node.parents) for node in nodes if not isinstance(node, SinkNode)]
+    return [parents for parents in [*joined, *by_topic.values()] if len(parents) > 1]
+
+
+def _roots(nodes: Iterable[Node]) -> dict[str, frozenset[str]]:
+    roots: dict[str, frozenset[str]] = {}
+    for node in nodes:
+        own = frozenset([node.name]) if isinstance(node, SourceNode) else frozenset[str]()
+        roots[node.name] = own.union(*(roots[parent] for parent in node.parents))
+    return roots
+
+
+def _together(nodes: tuple[Node, ...]) -> frozenset[str]:
+    users: dict[str, list[ProcessorNode]] = {}
+    for node in nodes:
+        if isinstance(node, ProcessorNode):
+            for store in node.stores:
+                users.setdefault(store, []).append(node)
+    shared = {
+        node.name
+        for sharing in users.values()
+        if len(sharing) > 1 and any(node.operator.records for node in sharing)
+        for node in sharing
+    }
+    below = set(shared)
+    for node in nodes:
+        if below.intersection(node.parents):
+            below.add(node.name)
+    above = set(shared)
+    for node in reversed(nodes):
+        if node.name in above:
+            above.update(node.parents)
+    return frozenset(below & above)

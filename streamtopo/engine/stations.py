@@ -1,0 +1,131 @@
+"""Nodes at work on chunks: a station gathers what its parents sent, takes its step, and hands the rows on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from streamtopo.records import EVERY_CHILD, NOTHING, Chunk, Order, Step, below, interleave, private_column
+
+
+class Failure(Exception):
+    """A step raised; the worker finds out for which record and makes a StepError of it."""
+
+    def __init__(self, node: str, cause: BaseException) -> None:
+        super().__init__(node)
+        self.node = node
+        self.__cause__ = cause
+
+
+@dataclass(eq=False)
+class Edge:
+    parent: str
+    child: str
+    position: int
+    """The child's place among the parent's children."""
+    side: int
+    """The parent's place among the child's parents."""
+    forks: bool = False
+    """Rows that part here may meet again: their order says which way they went."""
+    copies: bool = False
+    """Others read the parent's rows after this child, so it gets its own."""
+
+    def carry(self, chunk: Chunk) -> Chunk:
+        if chunk.routes is not None:
+            chunk = chunk.select([route in (self.position, EVERY_CHILD) for route in chunk.routes])
+        order = chunk.order
+        if self.forks and order is not None:
+            order = [below(place, self.position) for place in order]
+        keys, values = chunk.keys, chunk.values
+        if self.copies:
+            keys, values = private_column(keys), private_column(values)
+        return replace(chunk, keys=keys, values=values, order=order, sides=None, routes=None)
+
+
+Flow = dict[Edge, Chunk]
+"""The rows that are on their way along the edges."""
+
+
+class Numbers:
+    """Numbers rows that no record brought: those that a cache held back until the commit, or a punctuation's."""
+
+    def __init__(self, *, ordered: bool, paths: bool) -> None:
+        self.ordered = ordered
+        self.paths = paths
+        self.next = 0
+
+    def restart(self) -> None:
+        self.next = 0
+
+    def assign(self, chunk: Chunk) -> Chunk:
+        if not self.ordered:
+            return chunk
+        first, self.next = self.next, self.next + len(chunk)
+        order: list[Order] = [(number,) if self.paths else number for number in range(first, self.next)]
+        return replace(chunk, order=order)
+
+
+class Unit(Protocol):
+    """One or several nodes that the program runs as one."""
+
+    names: frozenset[str]
+
+    def run(self, flow: Flow, given: Mapping[str, Chunk]) -> None:
+        """Take the rows that arrived or, for sources, were given."""
+        ...
+
+    def flush(self, flow: Flow) -> None:
+        """Hand on what caches held back."""
+        ...
+
+    def act(self, node: str, time: int, call: Callable[[], object], flow: Flow) -> None:
+        """Let a processor of the user's do something of its own accord, and hand on what it forwards."""
+        ...
+
+
+class Station:
+    def __init__(self, name: str, step: Step, arriving: list[Edge], leaving: list[Edge], numbers: Numbers) -> None:
+        self.names = frozenset([name])
+        self.name = name
+        self.step: Any = step
+        self.arriving = arriving
+        self.leaving = leaving
+        self.numbers = numbers
+
+    def run(self, flow: Flow, given: Mapping[str, Chunk]) -> None:
+        chunk = given.get(self.name) if not self.arriving else gather(self.arriving, flow)
+        if chunk is not None and len(chunk):
+            self._hand_on(self.attempt(self.step, chunk), flow)
+
+    def flush(self, flow: Flow) -> None:
+        if hasattr(self.step, "flush"):
+            self._hand_on(self.numbers.assign(self.attempt(self.step.flush)), flow)
+
+    def act(self, node: str, time: int, call: Callable[[], object], flow: Flow) -> None:
+        self._hand_on(self.attempt(self.step.during, time, call), flow)
+
+    def attempt(self, act: Callable[..., Chunk], *arguments: object) -> Chunk:
+        try:
+            return act(*arguments)
+        except Failure:
+            raise
+        except Exception as error:
+            raise Failure(self.name, error) from error
+
+    def _hand_on(self, chunk: Chunk, flow: Flow) -> None:
+        if len(chunk):
+            for edge in self.leaving:
+                flow[edge] = edge.carry(chunk)
+
+
+def gather(arriving: list[Edge], flow: Flow) -> Chunk:
+    """What came along these edges; of several, in the order in which single records would have come."""
+    if len(arriving) == 1:
+        return flow.pop(arriving[0], NOTHING)
+    came = [(edge.side, flow.pop(edge)) for edge in arriving if edge in flow]
+    if not came:
+        return NOTHING
+    chunk = interleave([chunk for _, chunk in came])
+    sides = [side for side, _ in came]
+    return replace(chunk, sides=[sides[place] for place in chunk.sides or ()])

@@ -1,0 +1,301 @@
+"""One subtopology on one partition: its inputs, its stores, its program, and what a commit must remember of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import orjson
+
+from streamtopo.engine.compile import Program
+from streamtopo.engine.inputs import Input, Part, Reject
+from streamtopo.engine.outbox import Outbox
+from streamtopo.engine.processing import Context, ProcessStep
+from streamtopo.engine.punctuation import Punctuations, Schedule
+from streamtopo.engine.rounds import Round, take
+from streamtopo.engine.sinks import sink_step
+from streamtopo.engine.stations import Failure
+from streamtopo.processors import Clock, RecordContext, RecordMetadata
+from streamtopo.records import Batch, Chunk, Columns, Order, Position, Step, TopicPartition, number_of
+from streamtopo.stores import Store
+from streamtopo.stores.state import State
+from streamtopo.stores.views import KeyValueStore
+from streamtopo.topology import ProcessorNode, SinkNode, Subtopology, Topology
+
+
+class TaskId(NamedTuple):
+    subtopology: int
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.subtopology}_{self.partition}"
+
+
+class Options(NamedTuple):
+    """What a worker tells all its tasks."""
+
+    wall_clock: Callable[[], int]
+    request_commit: Callable[[], None]
+    chunk: int = 10_000
+    cache: int = 0
+    depth_first: bool = False
+
+
+class Memory(NamedTuple):
+    """What a task remembers beside its stores."""
+
+    time: int
+    input_times: dict[TopicPartition, int]
+    reached: dict[TopicPartition, int]
+    timetable: dict[str, int]
+
+
+class Changes(NamedTuple):
+    """What one task adds to a commit."""
+
+    rows: dict[bytes, bytes | None]
+    changelogs: dict[str, list[Columns]]
+
+
+class Task:
+    def __init__(
+        self,
+        id: TaskId,
+        topology: Topology,
+        subtopology: Subtopology,
+        store: Store,
+        outbox: Outbox,
+        options: Options,
+    ) -> None:
+        self.id = id
+        self.task_id = str(id)
+        self.application_id = topology.application_id
+        self.subtopology = subtopology
+        self.inputs: dict[TopicPartition, Input] = {}
+        self.dropped: dict[str, int] = {}
+        self.time = -1
+        self.punctuations = Punctuations(options.wall_clock)
+        self.store = store
+        self.states = {
+            spec.name: State(spec, store, cached=spec.cached and options.cache > 0, budget=options.cache)
+            for spec in subtopology.stores
+        }
+        self._topology = topology
+        self._outbox = outbox
+        self._options = options
+        self._reached: dict[TopicPartition, int] = {}
+        self._round: Round | None = None
+        self._found: tuple[list[tuple[Part, int]], list[int]] | None = None
+        self._processors: list[ProcessStep] = []
+        self._saved = self._marked = self._memory()
+
+    # -- inputs
+
+    def open(self, partitions: Mapping[TopicPartition, Position]) -> None:
+        """Start from these positions, with stores already restored."""
+        for partition, position in sorted(partitions.items()):
+            source = next(s for s in self.subtopology.sources if s.reads(self._described(partition.topic)))
+            self.inputs.setdefault(partition, Input(source, partition)).clear(position.offset)
+            self._reached[partition] = position.offset
+            self._recall(self.inputs[partition], position.metadata)
+        self._saved = self._memory()
+        self._restore(self._saved)
+
+    def add(self, batch: Batch, reject: Reject) -> None:
+        one = self.inputs[batch.source]
+        self.count("negative timestamp", one.add(batch, reject))
+        if not one.waiting.size and one.poison is None:
+            self._reached[batch.source] = batch.next_offset
+
+    def take(self, ends: Mapping[TopicPartition, int]) -> Round | None:
+        """The next round, if it is known which records it has."""
+        inputs = list(self.inputs.values())
+        for one in inputs:
+            if one.poison is not None and not one.waiting.size:
+                raise one.poison
+        due = self.punctuations.next_due("stream_time")
+        return take(inputs, ends, limit=self._options.chunk, time=self.time, due=due)
+
+    # -- processing
+
+    def run(self, round: Round, *, fresh: bool = False) -> None:
+        """Pass a round's rows through the program; `fresh` if they were through it before."""
+        self._round, self._found = round, None
+        shape = self.program.shape
+        self.program.run(round.chunks(fresh=fresh, ordered=shape.ordered, paths=shape.paths))
+        self._round, self._found = None, None
+        self.reached(round)
+        self.time = max(self.time, round.time)
+
+    def reached(self, round: Round) -> None:
+        """The round is done with."""
+        for part in round.parts:
+            part.input.time = max(part.input.time, *part.rows.timestamps)
+            self._reached[part.input.partition] = part.next_offset
+
+    def punctuate(self, schedule: Schedule, now: int) -> None:
+        schedule.passed(now)
+        self.program.act(schedule.node, now, lambda: schedule.callback(now))
+
+    def due(self, clock: Clock, now: int) -> Schedule | None:
+        return self.punctuations.due(clock, now)
+
+    # -- commit and rollback
+
+    def flush(self) -> None:
+        self.program.flush()
+
+    def take_changes(self) -> Changes:
+        rows: dict[bytes, bytes | None] = {}
+        changelogs = {}
+        for name, state in self.states.items():
+            changed, logged = state.take_changes()
+            rows.update(changed)
+            if changed and logged:
+                changelogs[name] = logged
+        return Changes(rows, changelogs)
+
+    def changelog(self, store: str) -> TopicPartition:
+        return TopicPartition(self._topology.changelog_of(store), self.id.partition)
+
+    def write(self, changes: Changes, ends: Mapping[TopicPartition, int]) -> None:
+        """The log has these changes; so may the store."""
+        reached = {name: ends[self.changelog(name)] for name in changes.changelogs if self.changelog(name) in ends}
+        if changes.rows or reached:
+            self.store.write(changes.rows, reached)
+
+    def positions(self) -> dict[TopicPartition, Position]:
+        clocks = {"time": self.time, "due": self.punctuations.timetable("stream_time")}
+        return {
+            partition: Position(offset, orjson.dumps({"partition": self.inputs[partition].time, **clocks}).decode())
+            for partition, offset in self._reached.items()
+        }
+
+    def committed(self) -> None:
+        for state in self.states.values():
+            state.committed()
+        self._saved = self._memory()
+
+    def rollback(self) -> None:
+        """Undo everything since the last commit; rows that wait in the inputs stay there."""
+        for state in self.states.values():
+            state.rollback()
+        self._restore(self._saved)
+
+    def close(self) -> None:
+        for step in self._processors:
+            step.processor.close()
+        self.store.close()
+
+    # -- one record at a time, while a failing one is looked for
+
+    def mark(self) -> None:
+        for state in self.states.values():
+            state.mark()
+        self._marked = self._memory()
+
+    def check(self) -> None:
+        """Find values that their store cannot hold while the record that caused them is at hand."""
+        for name, state in self.states.items():
+            try:
+                state.check()
+            except Exception as error:
+                raise Failure(f"store {name}", error) from error
+
+    def undo(self) -> None:
+        for state in self.states.values():
+            state.undo()
+        self._restore(self._marked)
+
+    def unmark(self) -> None:
+        for state in self.states.values():
+            state.unmark()
+
+    def forward_each(self) -> None:
+        """Until the next commit caches hold nothing back, so that a failure shows at the record that causes it."""
+        for state in self.states.values():
+            state.forward_each = True
+
+    # -- what operators ask for (Bindings)
+
+    def state(self, name: str) -> State:
+        return self.states[name]
+
+    def count(self, counter: str, rows: int = 1) -> None:
+        if rows:
+            self.dropped[counter] = self.dropped.get(counter, 0) + rows
+
+    def process(self, node: str, supplier: Callable[[], Any], fixed_key: bool) -> Step:
+        stores = self._topology.nodes[node]
+        assert isinstance(stores, ProcessorNode)
+        step = ProcessStep(
+            Context(node, stores.stores, self._topology.children(node), self), supplier, fixed_key=fixed_key
+        )
+        self._processors.append(step)
+        return step
+
+    # -- what processors ask for (Surroundings)
+
+    def store_view(self, name: str, now: Callable[[], int]) -> KeyValueStore:
+        return KeyValueStore(self.states[name], now)
+
+    def metadata(self, order: Order) -> RecordMetadata | None:
+        if self._round is None:
+            return None
+        part, place = self._rows()[0][number_of(order)]
+        return RecordMetadata(*part.input.partition, part.rows.offsets[place])
+
+    def stream_time(self, order: Order | None) -> int:
+        return self.time if order is None or self._round is None else self._rows()[1][number_of(order)]
+
+    def wall_clock(self) -> int:
+        return self._options.wall_clock()
+
+    def request_commit(self) -> None:
+        self._options.request_commit()
+
+    # -- inside
+
+    def _recall(self, one: Input, metadata: str) -> None:
+        """Times only go forward, so of what several inputs remember, the latest holds."""
+        if not metadata:
+            return
+        known = orjson.loads(metadata)
+        one.time = known["partition"]
+        self.time = max(self.time, known["time"])
+        self.punctuations.recall(known["due"])
+
+    def _memory(self) -> Memory:
+        times = {partition: one.time for partition, one in self.inputs.items()}
+        return Memory(self.time, times, dict(self._reached), self.punctuations.timetable("stream_time", "wall_clock"))
+
+    def _restore(self, memory: Memory) -> None:
+        """As it was, with a new program and new processors: what those remember for themselves is gone."""
+        self.time = memory.time
+        self._reached = dict(memory.reached)
+        for partition, time in memory.input_times.items():
+            self.inputs[partition].time = time
+        for step in self._processors:
+            step.processor.close()
+        self._processors = []
+        self.punctuations.restart(memory.timetable)
+        self._round, self._found = None, None
+        self.program = Program(self.subtopology, self, self._outbox, self._sink, depth_first=self._options.depth_first)
+
+    def _sink(self, node: SinkNode) -> Step:
+        topic = node.topic if callable(node.topic) else self._topology.topic_of(node.topic)
+        return sink_step(node, "" if callable(topic) else topic, self._outbox, self.id.partition, self._context_of)
+
+    def _context_of(self, chunk: Chunk, place: int) -> RecordContext:
+        metadata = self.metadata(chunk.order[place]) if chunk.order else None
+        return RecordContext(metadata, chunk.timestamps[place], chunk.headers[place] if chunk.headers else ())
+
+    def _described(self, topic: str) -> str:
+        """A topic's name as the topology has it: internal ones are described without the application id."""
+        return next((name for name in self._topology.repartitions if self._topology.topic_of(name) == topic), topic)
+
+    def _rows(self) -> tuple[list[tuple[Part, int]], list[int]]:
+        assert self._round is not None
+        if self._found is None:
+            self._found = self._round.rows_by_number(), self._round.times(self.time)
+        return self._found

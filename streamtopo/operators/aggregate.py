@@ -1,0 +1,79 @@
+"""Steps that keep one row per key: count, reduce, aggregate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from streamtopo.operators.keeping import Keeping
+from streamtopo.records import Chunk, private
+from streamtopo.stores.state import Row, State
+
+Dropped = Callable[[str, int], None]
+"""Counts rows that were dropped, by reason."""
+
+
+def count(state: State, dropped: Dropped) -> Keeping:
+    def step(chunk: Chunk) -> Chunk:
+        chunk = without_nulls(chunk, dropped)
+        index = state.index(chunk.keys)
+        rows = state.load(index)
+        new: list[Row] = []
+        for key, time in zip(index, chunk.timestamps, strict=True):
+            row = rows[key]
+            if row is not None:
+                total, before = row
+                rows[key] = row = (total + 1, time if time > before else before)
+            else:
+                rows[key] = row = (1, time)
+            new.append(row)
+        return state.changed(index, chunk.with_rows([total for total, _ in new], [time for _, time in new]))
+
+    return Keeping(step, state)
+
+
+def reduce(state: State, reducer: Callable[[Any, Any], Any], dropped: Dropped) -> Keeping:
+    def add(key: Any, value: Any, row: Row | None) -> Any:
+        return value if row is None else reducer(row[0], value)
+
+    return _fold(state, add, dropped)
+
+
+def aggregate(
+    state: State, init: Callable[[], Any], adder: Callable[[Any, Any, Any], Any], dropped: Dropped
+) -> Keeping:
+    def add(key: Any, value: Any, row: Row | None) -> Any:
+        return adder(key, value, private(init()) if row is None else row[0])
+
+    return _fold(state, add, dropped)
+
+
+def _fold(state: State, add: Callable[[Any, Any, Row | None], Any], dropped: Dropped) -> Keeping:
+    """A row that becomes None is deleted; the adder may change in place what it is given, and return that."""
+
+    def step(chunk: Chunk) -> Chunk:
+        chunk = without_nulls(chunk, dropped)
+        index = state.index(chunk.keys)
+        rows = state.load(index)
+        snapshot = state.snapshot
+        values, timestamps = [], []
+        for kept, key, value, time in zip(index, chunk.keys, chunk.values, chunk.timestamps, strict=True):
+            row = rows[kept]
+            if row is not None and row[1] > time:
+                time = row[1]
+            new = add(key, value, row)
+            rows[kept] = None if new is None else (new, time)
+            values.append(snapshot(new))
+            timestamps.append(time)
+        return state.changed(index, chunk.with_rows(values, timestamps))
+
+    return Keeping(step, state)
+
+
+def without_nulls(chunk: Chunk, dropped: Dropped) -> Chunk:
+    """Aggregates have no place for a record without a key, and nothing to add without a value."""
+    if None not in chunk.keys and None not in chunk.values:
+        return chunk
+    mask = [key is not None and value is not None for key, value in zip(chunk.keys, chunk.values, strict=True)]
+    dropped("null key or value", mask.count(False))
+    return chunk.select(mask)

@@ -1,0 +1,128 @@
+"""Steps that remember nothing: map, filter, flat map, select key, peek, branch, and their column-wise twins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain, repeat
+from typing import Any
+
+from streamtopo.errors import StreamtopoError
+from streamtopo.records import Chunk, Step
+
+Pair = tuple[Any, Any]
+
+
+def each(chunk: Chunk) -> Chunk:
+    """The rows as they came: what merges, branches and repartition sources do."""
+    return chunk
+
+
+def map_values(function: Callable[[Any], Any]) -> Step:
+    return lambda chunk: chunk.with_values(list(map(function, chunk.values)))
+
+
+def map_values_with_key(function: Callable[[Any, Any], Any]) -> Step:
+    return lambda chunk: chunk.with_values(list(map(function, chunk.keys, chunk.values)))
+
+
+def map_pairs(function: Callable[[Any, Any], Pair]) -> Step:
+    def step(chunk: Chunk) -> Chunk:
+        pairs = list(map(function, chunk.keys, chunk.values))
+        return chunk.with_keys([key for key, _ in pairs]).with_values([value for _, value in pairs])
+
+    return step
+
+
+def select_key(function: Callable[[Any, Any], Any]) -> Step:
+    return lambda chunk: chunk.with_keys(list(map(function, chunk.keys, chunk.values)))
+
+
+def filter_rows(predicate: Callable[[Any, Any], object], *, keep: bool = True) -> Step:
+    def step(chunk: Chunk) -> Chunk:
+        mask = list(map(predicate, chunk.keys, chunk.values))
+        return chunk.select(mask if keep else [not passed for passed in mask])
+
+    return step
+
+
+def flat_map_values(function: Callable[[Any], Iterable[Any]]) -> Step:
+    def step(chunk: Chunk) -> Chunk:
+        return _spread(chunk, list(map(_listed, map(function, chunk.values))))
+
+    return step
+
+
+def flat_map_values_with_key(function: Callable[[Any, Any], Iterable[Any]]) -> Step:
+    def step(chunk: Chunk) -> Chunk:
+        return _spread(chunk, list(map(_listed, map(function, chunk.keys, chunk.values))))
+
+    return step
+
+
+def _spread(chunk: Chunk, lists: list[Sequence[Any]]) -> Chunk:
+    places = list(chain.from_iterable(map(repeat, range(len(lists)), map(len, lists))))
+    return chunk.emit(places, [chunk.keys[place] for place in places], list(chain.from_iterable(lists)))
+
+
+def _listed(rows: Iterable[Any]) -> Sequence[Any]:
+    return rows if type(rows) is list else list(rows)
+
+
+def flat_map(function: Callable[[Any, Any], Iterable[Pair]]) -> Step:
+    def step(chunk: Chunk) -> Chunk:
+        lists = list(map(_listed, map(function, chunk.keys, chunk.values)))
+        places = list(chain.from_iterable(map(repeat, range(len(lists)), map(len, lists))))
+        pairs = list(chain.from_iterable(lists))
+        return chunk.emit(places, [key for key, _ in pairs], [value for _, value in pairs])
+
+    return step
+
+
+def peek(function: Callable[[Any, Any], object]) -> Step:
+    def step(chunk: Chunk) -> Chunk:
+        for key, value in zip(chunk.keys, chunk.values, strict=True):
+            function(key, value)
+        return chunk
+
+    return step
+
+
+def branch(predicates: Sequence[Callable[[Any, Any], object]], *, default: bool) -> Step:
+    """Each row to the child of the first predicate that is true; the rest to one more child, or nowhere."""
+
+    def route(key: Any, value: Any) -> int | None:
+        for child, predicate in enumerate(predicates):
+            if predicate(key, value):
+                return child
+        return len(predicates) if default else None
+
+    def step(chunk: Chunk) -> Chunk:
+        routes = list(map(route, chunk.keys, chunk.values))
+        found = chunk.select([child is not None for child in routes])
+        return found.routed([child for child in routes if child is not None])
+
+    return step
+
+
+def map_values_batch(function: Callable[[list[Any]], Iterable[Any]]) -> Step:
+    def step(chunk: Chunk) -> Chunk:
+        return chunk.with_values(_column(function(list(chunk.values)), len(chunk)))
+
+    return step
+
+
+def map_batch(function: Callable[[list[Any], list[Any]], tuple[Iterable[Any], Iterable[Any]]]) -> Step:
+    def step(chunk: Chunk) -> Chunk:
+        keys, values = function(list(chunk.keys), list(chunk.values))
+        return chunk.with_keys(_column(keys, len(chunk))).with_values(_column(values, len(chunk)))
+
+    return step
+
+
+def _column(result: Any, rows: int) -> list[Any]:
+    """A list of Python objects, whatever kind of column came back: numpy's and Arrow's know how to make one."""
+    to_list = getattr(result, "tolist", None) or getattr(result, "to_pylist", None)
+    column = to_list() if to_list is not None else list(result)
+    if len(column) != rows:
+        raise StreamtopoError(f"the batch function returned {len(column)} rows for {rows}; return one for each")
+    return column

@@ -1,0 +1,36 @@
+"""Steps at the edges of tables: a topic or a stream read as one, and a table read as a stream."""
+
+from __future__ import annotations
+
+from streamtopo.operators.aggregate import Dropped
+from streamtopo.operators.keeping import Keeping
+from streamtopo.records import Chunk, Step
+from streamtopo.stores.state import State
+
+
+def upsert(state: State, dropped: Dropped) -> Keeping:
+    """The latest value of each key, in order of arrival; None deletes."""
+
+    def step(chunk: Chunk) -> Chunk:
+        chunk = keyed(chunk, dropped)
+        index = state.index(chunk.keys)
+        rows = state.load(index)
+        snapshot = state.snapshot
+        for key, value, time in zip(index, chunk.values, chunk.timestamps, strict=True):
+            rows[key] = None if value is None else (snapshot(value), time)
+        return state.changed(index, chunk)
+
+    return Keeping(step, state)
+
+
+def passing(dropped: Dropped) -> Step:
+    """A table that nobody looks into needs no rows: its updates pass through."""
+    return lambda chunk: keyed(chunk, dropped)
+
+
+def keyed(chunk: Chunk, dropped: Dropped) -> Chunk:
+    if None not in chunk.keys:
+        return chunk
+    mask = [key is not None for key in chunk.keys]
+    dropped("null key", mask.count(False))
+    return chunk.select(mask)

@@ -1,0 +1,1 @@
+"""Applications to read, to run and to start from."""

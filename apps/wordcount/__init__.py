@@ -1,0 +1,15 @@
+"""Word count: sentences in, the running count of each word out."""
+
+from streamtopo import StreamsBuilder
+
+builder = StreamsBuilder("wordcount")
+(
+    builder.stream("sentences", value=str)
+    .flat_map_values(str.split)
+    .map_values(str.lower)
+    .group_by(lambda _, word: word, key=str)
+    .count(name="counts")
+    .to_stream()
+    .to("word-counts")
+)
+topology = builder.build()

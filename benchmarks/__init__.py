@@ -1,0 +1,1 @@
+"""What streamtopo costs, measured."""

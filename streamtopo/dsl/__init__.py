@@ -1,0 +1,1 @@
+"""The DSL: every method only adds nodes to a topology."""

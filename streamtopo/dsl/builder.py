@@ -1,0 +1,92 @@
+"""StreamsBuilder: where a topology begins."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from streamtopo.dsl.kstream import KStream
+from streamtopo.dsl.ktable import KTable, table_of
+from streamtopo.dsl.naming import Graph
+from streamtopo.errors import TopologyError
+from streamtopo.serdes import SerdeLike, serde_of
+from streamtopo.stores import StoreSpec
+from streamtopo.topology import Extractor, SourceNode, Topology, names_or_pattern
+
+
+class StreamsBuilder:
+    """Streams and tables are read from topics here; `build` gives the topology that their operators made.
+
+    >>> builder = StreamsBuilder("shout")
+    >>> builder.stream("words", value=str).map_values(str.upper).to("shouts")
+    >>> print(builder.build().describe())
+    Topologies:
+       Sub-topology: 0
+        Source: KSTREAM-SOURCE-0000000000 (topics: [words])
+          --> KSTREAM-MAPVALUES-0000000001
+        Processor: KSTREAM-MAPVALUES-0000000001 (stores: [])
+          --> KSTREAM-SINK-0000000002
+          <-- KSTREAM-SOURCE-0000000000
+        Sink: KSTREAM-SINK-0000000002 (topic: shouts)
+          <-- KSTREAM-MAPVALUES-0000000001
+    <BLANKLINE>
+    <BLANKLINE>
+    """
+
+    def __init__(self, application_id: str) -> None:
+        self._graph = Graph(application_id)
+
+    def stream(
+        self,
+        *topics: str | re.Pattern[str],
+        key: SerdeLike = bytes,
+        value: SerdeLike = bytes,
+        timestamp: Extractor | None = None,
+        name: str | None = None,
+    ) -> KStream:
+        """The records of one or more topics, or of all topics whose whole name matches a pattern.
+
+        `timestamp(key, value)` gives a record's time in milliseconds; without it the log's timestamp counts.
+        """
+        node = self._graph.name("KSTREAM-SOURCE-", name)
+        names, pattern = names_or_pattern(node, topics)
+        source = SourceNode(node, names, serde_of(key, key=True), serde_of(value), pattern, timestamp)
+        return KStream(self._graph, self._read_once(source), source.key, source.value)
+
+    def table(
+        self,
+        topic: str,
+        *,
+        key: SerdeLike = bytes,
+        value: SerdeLike = bytes,
+        timestamp: Extractor | None = None,
+        name: str | None = None,
+    ) -> KTable:
+        """A topic read as a table: the latest value of each key; `name` names its store."""
+        graph = self._graph
+        if name is None:
+            graph.name(f"{topic}-STATE-STORE-")
+        stream = self.stream(topic, key=key, value=value, timestamp=timestamp)
+        return table_of(stream, graph.name("KTABLE-SOURCE-"), name)
+
+    def add_state_store(self, store: StoreSpec) -> str:
+        """A store for processors of your own; its name is what `process(stores=[…])` takes."""
+        return self._graph.topology.add_store(store).name
+
+    def build(self) -> Topology:
+        """The topology as it stands; checks what can only be checked when it is whole."""
+        self._graph.topology.subtopologies()
+        return self._graph.topology
+
+    def _read_once(self, source: SourceNode) -> str:
+        """Equal reads of the same topics share one source."""
+        for other in self._graph.topology.sources:
+            if (other.topics, other.pattern) == (source.topics, source.pattern):
+                if replace(other, name=source.name) != source:
+                    raise TopologyError(
+                        f"{', '.join(source.topics) or source.pattern} is read twice with different serdes or "
+                        "timestamps; read it once, or both times the same way"
+                    )
+                return other.name
+        self._graph.topology.add(source)
+        return source.name

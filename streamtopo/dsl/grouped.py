@@ -1,0 +1,77 @@
+"""KGroupedStream: a stream whose records of one key are to be made into one row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from streamtopo.dsl.kstream import KStream
+from streamtopo.dsl.ktable import KTable
+from streamtopo.dsl.naming import next_serde
+from streamtopo.operators import aggregate
+from streamtopo.operators.keeping import Keeping
+from streamtopo.serdes import INT, Serde, SerdeLike
+from streamtopo.stores import StoreSpec
+from streamtopo.stores.state import State
+from streamtopo.topology import Operator
+
+Open = Callable[[State, aggregate.Dropped], Keeping]
+
+
+@dataclass
+class KGroupedStream:
+    """Made by `group_by` or `group_by_key`. Records without a key or without a value are dropped and counted."""
+
+    stream: KStream
+    name: str | None = None
+    _repartitioned: KStream | None = field(default=None, init=False)
+
+    def count(self, *, name: str | None = None) -> KTable:
+        """How many records each key has had."""
+        return self._aggregated("KSTREAM-AGGREGATE-", aggregate.count, INT, name)
+
+    def reduce(self, reducer: Callable[[Any, Any], Any], *, name: str | None = None) -> KTable:
+        """`reducer(row, value)` for each record; the first value of a key is its first row."""
+        return self._aggregated(
+            "KSTREAM-REDUCE-",
+            lambda state, dropped: aggregate.reduce(state, reducer, dropped),
+            self.stream.value,
+            name,
+        )
+
+    def aggregate(
+        self,
+        init: Callable[[], Any],
+        adder: Callable[[Any, Any, Any], Any],
+        *,
+        value: SerdeLike | None = None,
+        name: str | None = None,
+    ) -> KTable:
+        """`adder(key, value, row)` for each record, from `init()` on; a row that becomes None is deleted."""
+        return self._aggregated(
+            "KSTREAM-AGGREGATE-",
+            lambda state, dropped: aggregate.aggregate(state, init, adder, dropped),
+            next_serde(value, self.stream.value),
+            name,
+        )
+
+    def _aggregated(self, prefix: str, open_step: Open, value: Serde, name: str | None) -> KTable:
+        graph = self.stream.graph
+        store = graph.store_name(f"{prefix}STATE-STORE-", name)
+        node = graph.name(prefix)
+        parent = self._by_key(store)
+        graph.topology.add_store(StoreSpec(store, parent.key, value, cached=True))
+        operator = Operator(lambda bindings: open_step(bindings.state(store), bindings.count))
+        graph.process(node, (parent.node,), operator, (store,))
+        return KTable(graph, node, parent.key, value, store)
+
+    def _by_key(self, store: str) -> KStream:
+        """The stream with equal keys in one task; a named repartition topic serves all aggregations of this group."""
+        if not self.stream.key_changed:
+            return self.stream
+        if self.name is None:
+            return self.stream.repartitioned(store)
+        if self._repartitioned is None:
+            self._repartitioned = self.stream.repartitioned(self.name, named=True)
+        return self._repartitioned

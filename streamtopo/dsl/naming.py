@@ -1,0 +1,33 @@
+"""Names of nodes and stores, numbered in call order exactly as Kafka Streams numbers them."""
+
+from __future__ import annotations
+
+from streamtopo.serdes import Serde, SerdeLike, serde_of
+from streamtopo.topology import Operator, ProcessorNode, Topology, valid_name
+
+
+class Graph:
+    """A topology being built by the DSL; streams and tables of one builder share it."""
+
+    def __init__(self, application_id: str) -> None:
+        self.topology = Topology(application_id)
+        self._count = 0
+
+    def name(self, prefix: str, given: str | None = None) -> str:
+        """The given name or a numbered one; the count goes on in either case."""
+        numbered = f"{prefix}{self._count:010d}"
+        self._count += 1
+        return numbered if given is None else valid_name(given, "node")
+
+    def store_name(self, prefix: str, given: str | None = None) -> str:
+        """A named store takes no number."""
+        return self.name(prefix) if given is None else valid_name(given, "store")
+
+    def process(self, name: str, parents: tuple[str, ...], operator: Operator, stores: tuple[str, ...] = ()) -> str:
+        self.topology.add(ProcessorNode(name, parents, operator, stores))
+        return name
+
+
+def next_serde(given: SerdeLike | None, before: Serde, *, key: bool = False) -> Serde:
+    """The declared type holds until another one is declared."""
+    return before if given is None else serde_of(given, key=key)

@@ -1,0 +1,276 @@
+"""The Driver: runs a topology in memory on the real engine; time, crashes and restarts are inputs of the test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Any, NamedTuple
+
+from streamtopo.config import OnError, WorkerConfig
+from streamtopo.engine.task import Task, TaskId
+from streamtopo.engine.worker import Worker
+from streamtopo.errors import StreamtopoError
+from streamtopo.logs import Topic
+from streamtopo.logs.memory import MemoryLog
+from streamtopo.partitioning import partition_of
+from streamtopo.records import Columns, Headers, TopicPartition
+from streamtopo.serdes import BYTES, Serde
+from streamtopo.stores.memory import MemoryStore
+from streamtopo.stores.views import KeyValueStore, Pair, ValueAndTimestamp
+from streamtopo.topology import SinkNode, Topology
+
+
+class TestRecord(NamedTuple):
+    """A record as the driver sends and reads it."""
+
+    topic: str
+    key: Any
+    value: Any
+    timestamp: int
+    partition: int = 0
+    headers: Headers = ()
+
+
+class Driver:
+    """Every `send` is processed to its end, through all internal topics, before the call returns.
+
+    >>> from streamtopo import StreamsBuilder
+    >>> builder = StreamsBuilder("shout")
+    >>> builder.stream("words", value=str).map_values(str.upper).to("shouts")
+    >>> driver = Driver(builder.build())
+    >>> driver.send("words", "quiet")
+    >>> driver.read("shouts")
+    [(None, 'QUIET')]
+    """
+
+    __test__ = False
+
+    def __init__(
+        self,
+        topology: Topology,
+        *,
+        partitions: int = 1,
+        wall_clock_ms: int = 0,
+        cache: int = 0,
+        chunk: int = 10_000,
+        on_error: str | OnError = OnError.FAIL,
+        log: MemoryLog | None = None,
+        depth_first: bool = False,
+    ) -> None:
+        self.topology = topology
+        self.log = log or MemoryLog()
+        self.wall_clock_ms = wall_clock_ms
+        self._partitions = partitions
+        self._config = WorkerConfig(
+            commit_interval=1 << 60, commit_pause=0, cache=cache, chunk=chunk, on_error=OnError(on_error)
+        )
+        self._depth_first = depth_first
+        self._stores: dict[TaskId, MemoryStore] = {}
+        self._read: dict[TopicPartition, int] = {}
+        self._serdes = _serdes(topology)
+        for topic in self._serdes:
+            if topic not in map(topology.topic_of, topology.repartitions):
+                self._create(topic)
+        self._crashed = False
+        self.worker = self._start()
+        self.run()
+
+    # -- inputs
+
+    def send(
+        self,
+        topic: str,
+        value: Any,
+        *,
+        key: Any = None,
+        timestamp: int | None = None,
+        headers: Headers = (),
+        partition: int | None = None,
+    ) -> None:
+        """Write one record, encoded as the topology declares the topic, and process all that follows from it."""
+        time = self.wall_clock_ms if timestamp is None else timestamp
+        self.send_all([TestRecord(topic, key, value, time, -1 if partition is None else partition, headers)])
+
+    def send_all(self, records: Iterable[TestRecord]) -> None:
+        """Write all of them before anything is processed: then timestamps decide the order between topics."""
+        for topic, key, value, timestamp, partition, headers in records:
+            key_serde, value_serde = self._serdes_of(topic)
+            key_bytes, value_bytes = key_serde.encode_column([key])[0], value_serde.encode_column([value])[0]
+            self._append(topic, key_bytes, value_bytes, timestamp, headers, partition)
+        self.run()
+
+    def send_bytes(
+        self, topic: str, value: bytes | None, *, key: bytes | None = None, timestamp: int | None = None
+    ) -> None:
+        """Write bytes as they are: for records that another program got wrong."""
+        self._append(topic, key, value, self.wall_clock_ms if timestamp is None else timestamp, (), -1)
+        self.run()
+
+    def advance(self, *, wall_clock_ms: int) -> None:
+        """Let wall-clock time pass, and run what became due."""
+        self.wall_clock_ms += wall_clock_ms
+        self.run()
+
+    def crash(self) -> None:
+        """The worker is gone, with its memory and the stores on its disk; the log remains."""
+        self.worker.member.leave()
+        self._stores = {}
+        self._crashed = True
+
+    def restart(self) -> None:
+        """A new worker on the same log, with the stores that the last one left."""
+        if not self._crashed:
+            self.worker.close()
+        self._crashed = False
+        self.worker = self._start()
+        self.run()
+
+    def run(self) -> None:
+        """Process until nothing is left to do."""
+        while self.worker.run_once():
+            pass
+
+    # -- outputs
+
+    def read(self, topic: str) -> list[Pair]:
+        """Key and value of each record that was not read yet."""
+        return [(record.key, record.value) for record in self.records(topic)]
+
+    def records(self, topic: str) -> list[TestRecord]:
+        """Each record that was not read yet, with all it carries; partition by partition."""
+        key, value = self._serdes_of(topic)
+        return [
+            TestRecord(topic, key.decode_column([k])[0], value.decode_column([v])[0], time, part.partition, headers)
+            for part, columns in self._unread(topic)
+            for k, v, time, headers in zip(
+                columns.keys,
+                columns.values,
+                columns.timestamps,
+                columns.headers or [()] * len(columns.keys),
+                strict=True,
+            )
+        ]
+
+    def store(self, name: str) -> DriverStore:
+        """The rows of a store in all tasks; what is put here is committed at once."""
+        if name not in self.topology.stores:
+            known = ", ".join(sorted(self.topology.stores)) or "none"
+            raise StreamtopoError(f'there is no store "{name}"; this topology has {known}')
+        return DriverStore(self, name)
+
+    # -- inside
+
+    def _start(self) -> Worker:
+        return Worker(
+            self.topology,
+            self.log,
+            self._open_store,
+            now=lambda: self.wall_clock_ms,
+            config=self._config,
+            depth_first=self._depth_first,
+        )
+
+    def _unread(self, topic: str) -> Iterator[tuple[TopicPartition, Columns]]:
+        for partition in range(self.log.topics()[topic].partitions):
+            part = TopicPartition(topic, partition)
+            batch = self.log.read(part, self._read.get(part, self.log.start(part)), 1 << 60)
+            self._read[part] = batch.next_offset
+            yield part, batch.columns
+
+    def _append(
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        timestamp: int,
+        headers: Headers,
+        partition: int,
+    ) -> None:
+        if self._crashed:
+            raise StreamtopoError("the driver has crashed; call restart() first")
+        self._create(topic)
+        if partition < 0:
+            partition = partition_of(key, self.log.topics()[topic].partitions)
+        columns = Columns([key], [value], [timestamp], [headers] if headers else None)
+        self.log.append(TopicPartition(topic, partition), columns)
+
+    def _create(self, topic: str) -> None:
+        if topic not in self.log.topics():
+            self.log.create(Topic(topic, self._partitions))
+
+    def _open_store(self, id: TaskId) -> MemoryStore:
+        return self._stores.setdefault(id, MemoryStore())
+
+    def _serdes_of(self, topic: str) -> tuple[Serde, Serde]:
+        self._create(topic)
+        if topic not in self._serdes:
+            matching = (source for source in self.topology.sources if source.matches(topic))
+            self._serdes[topic] = next(((source.key, source.value) for source in matching), (BYTES, BYTES))
+        return self._serdes[topic]
+
+
+class DriverStore:
+    """One store's rows across tasks: a key is looked up in the task that its partition belongs to."""
+
+    def __init__(self, driver: Driver, name: str) -> None:
+        self._driver = driver
+        self._name = name
+
+    def get(self, key: Any) -> Any:
+        return self._of(key).get(key)
+
+    def get_with_timestamp(self, key: Any) -> ValueAndTimestamp | None:
+        return self._of(key).get_with_timestamp(key)
+
+    def put(self, key: Any, value: Any, timestamp: int | None = None) -> None:
+        """Committed at once, as if a processor had put it."""
+        self._of(key).put(key, value, timestamp)
+        self._driver.worker.commit()
+
+    def delete(self, key: Any) -> Any:
+        before = self._of(key).delete(key)
+        self._driver.worker.commit()
+        return before
+
+    def range(self, start: Any = None, stop: Any = None) -> Iterator[Pair]:
+        return chain.from_iterable(view.range(start, stop) for view in self._views())
+
+    def reverse_range(self, start: Any = None, stop: Any = None) -> Iterator[Pair]:
+        return chain.from_iterable(view.reverse_range(start, stop) for view in self._views())
+
+    def all(self) -> Iterator[Pair]:
+        return self.range()
+
+    def reverse_all(self) -> Iterator[Pair]:
+        return self.reverse_range()
+
+    def prefix_scan(self, prefix: bytes | str) -> Iterator[Pair]:
+        return chain.from_iterable(view.prefix_scan(prefix) for view in self._views())
+
+    def approximate_num_entries(self) -> int:
+        return sum(view.approximate_num_entries() for view in self._views())
+
+    def _views(self) -> list[KeyValueStore]:
+        tasks = sorted(self._driver.worker.tasks.items())
+        return [self._view(task) for _, task in tasks if self._name in task.states]
+
+    def _of(self, key: Any) -> KeyValueStore:
+        views = self._views()
+        encoded = self._driver.topology.stores[self._name].key.encode_column([key])[0]
+        return views[partition_of(encoded, len(views))]
+
+    def _view(self, task: Task) -> KeyValueStore:
+        return KeyValueStore(task.states[self._name], lambda: self._driver.wall_clock_ms)
+
+
+def _serdes(topology: Topology) -> dict[str, tuple[Serde, Serde]]:
+    """How each topic that the topology names is encoded; a source's word counts before a sink's."""
+    sinks = {
+        topology.topic_of(sink.topic): (sink.key, sink.value)
+        for sink in topology.sinks
+        if isinstance(sink, SinkNode) and isinstance(sink.topic, str)
+    }
+    sources = {
+        topology.topic_of(topic): (source.key, source.value) for source in topology.sources for topic in source.topics
+    }
+    return sinks | sources

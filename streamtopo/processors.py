@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, Protocol
 
 from streamtopo.durations import Duration
-from streamtopo.records import Headers
+from streamtopo.records import IMMUTABLE, Headers, private
 from streamtopo.stores.views import KeyValueStore
 
 Clock = Literal["stream_time", "wall_clock"]
@@ -18,17 +18,24 @@ class Record(NamedTuple):
     timestamp: int
     headers: Headers = ()
 
+    def private(self) -> Record:
+        """The same, sharing nothing that anybody could change."""
+        key, value, timestamp, headers = self
+        if type(key) in IMMUTABLE and type(value) in IMMUTABLE:
+            return self
+        return Record(private(key), private(value), timestamp, headers)
+
     def with_key(self, key: Any) -> Record:
-        return self._replace(key=key)
+        return Record(key, self.value, self.timestamp, self.headers)
 
     def with_value(self, value: Any) -> Record:
-        return self._replace(value=value)
+        return Record(self.key, value, self.timestamp, self.headers)
 
     def with_timestamp(self, timestamp: int) -> Record:
-        return self._replace(timestamp=timestamp)
+        return Record(self.key, self.value, timestamp, self.headers)
 
     def with_headers(self, headers: Headers) -> Record:
-        return self._replace(headers=headers)
+        return Record(self.key, self.value, self.timestamp, headers)
 
 
 class RecordMetadata(NamedTuple):

@@ -46,9 +46,12 @@ class Batch(NamedTuple):
     next_offset: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Chunk:
-    """Decoded rows, column by column. Steps take one and return one, and change no list they were given."""
+    """Decoded rows, column by column. Steps take one and return one, and change nothing they were given.
+
+    Not frozen, only because that makes one three times as dear.
+    """
 
     keys: list[Any]
     values: list[Any]
@@ -147,13 +150,13 @@ def concatenate(chunks: Sequence[Chunk]) -> Chunk:
     )
 
 
-_IMMUTABLE = frozenset({str, bytes, int, float, bool, type(None), complex})
+IMMUTABLE = frozenset({str, bytes, int, float, bool, type(None), complex})
 
 
 def private(value: Any) -> Any:
     """The value itself where nobody can change it, else a copy that shares nothing with it."""
     kind = type(value)
-    if kind in _IMMUTABLE:
+    if kind in IMMUTABLE:
         return value
     if kind is dict:
         return {key: private(item) for key, item in value.items()}
@@ -165,6 +168,6 @@ def private(value: Any) -> Any:
 
 
 def private_column(column: list[Any]) -> list[Any]:
-    if set(map(type, column)) <= _IMMUTABLE:
+    if set(map(type, column)) <= IMMUTABLE:
         return column
     return [private(value) for value in column]

@@ -20,7 +20,7 @@ from streamtopo.stores.views import KeyValueStore, Pair, ValueAndTimestamp
 from streamtopo.topology import SinkNode, Topology
 
 
-class TestRecord(NamedTuple):
+class DriverRecord(NamedTuple):
     """A record as the driver sends and reads it."""
 
     topic: str
@@ -89,9 +89,9 @@ class Driver:
     ) -> None:
         """Write one record, encoded as the topology declares the topic, and process all that follows from it."""
         time = self.wall_clock_ms if timestamp is None else timestamp
-        self.send_all([TestRecord(topic, key, value, time, -1 if partition is None else partition, headers)])
+        self.send_all([DriverRecord(topic, key, value, time, -1 if partition is None else partition, headers)])
 
-    def send_all(self, records: Iterable[TestRecord]) -> None:
+    def send_all(self, records: Iterable[DriverRecord]) -> None:
         """Write all of them before anything is processed: then timestamps decide the order between topics."""
         for topic, key, value, timestamp, partition, headers in records:
             key_serde, value_serde = self._serdes_of(topic)
@@ -136,11 +136,11 @@ class Driver:
         """Key and value of each record that was not read yet."""
         return [(record.key, record.value) for record in self.records(topic)]
 
-    def records(self, topic: str) -> list[TestRecord]:
+    def records(self, topic: str) -> list[DriverRecord]:
         """Each record that was not read yet, with all it carries; partition by partition."""
         key, value = self._serdes_of(topic)
         return [
-            TestRecord(topic, key.decode_column([k])[0], value.decode_column([v])[0], time, part.partition, headers)
+            DriverRecord(topic, key.decode_column([k])[0], value.decode_column([v])[0], time, part.partition, headers)
             for part, columns in self._unread(topic)
             for k, v, time, headers in zip(
                 columns.keys,

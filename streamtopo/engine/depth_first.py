@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 
-from streamtopo.engine.stations import Edge, Flow, Station
-from streamtopo.records import EVERY_CHILD, Chunk, Order, below, concatenate, interleave
+from streamtopo.engine.processing import ProcessStep, Push
+from streamtopo.engine.stations import Edge, Failure, Flow, Station
+from streamtopo.processors import Record
+from streamtopo.records import EVERY_CHILD, Chunk, Order, below, interleave
 
 
 class DepthFirst:
     """Right wherever processors see each other's stores; elsewhere slower than a station, with the same result."""
 
     def __init__(self, stations: list[Station]) -> None:
-        self.stations = {station.name: station for station in stations}
-        self.names = frozenset(self.stations)
+        self.names = frozenset(station.name for station in stations)
         self.arriving = [edge for station in stations for edge in station.arriving if edge.parent not in self.names]
-        self._exits: dict[Edge, list[Chunk]] = {}
+        self._stations = {station.name: station for station in stations}
+        self._exits: dict[Edge, _Exit] = {}
         self._base: Order = 0
+        """The order of the row that is being taken, from outside or from a cache."""
         self._emitted = 0
         for station in stations:
-            if hasattr(station.step, "push"):
+            if isinstance(station.step, ProcessStep):
                 station.step.push = self._pusher(station)
 
     def run(self, flow: Flow, given: Mapping[str, Chunk]) -> None:
@@ -31,61 +33,85 @@ class DepthFirst:
         rows = interleave([chunk for _, _, chunk in arrived])
         for place, origin in enumerate(rows.sides or ()):
             child, side, _ = arrived[origin]
-            self._begin(rows, place)
-            self._push(child, side, rows.row(place))
+            self._take(self._stations[child], side, self._begin(rows, place))
         self._leave(flow)
 
     def flush(self, flow: Flow) -> None:
-        for station in self.stations.values():
+        for station in self._stations.values():
             if hasattr(station.step, "flush"):
                 rows = station.numbers.assign(station.attempt(station.step.flush))
                 for place in range(len(rows)):
-                    self._begin(rows, place)
-                    self._emit(station, rows.row(place))
+                    self._emit(station, self._begin(rows, place), EVERY_CHILD)
         self._leave(flow)
 
     def act(self, node: str, time: int, call: Callable[[], object], flow: Flow) -> None:
-        station = self.stations[node]
-        self._begin(station.numbers.assign(Chunk([None], [None], [0])), 0)
+        station = self._stations[node]
+        self._begin(station.numbers.assign(Chunk([None], [None], [time])), 0)
         station.attempt(station.step.during, time, call)
         self._leave(flow)
 
-    def _begin(self, rows: Chunk, place: int) -> None:
-        self._base = rows.order[place] if rows.order is not None else 0
+    def _begin(self, rows: Chunk, place: int) -> Record:
+        assert rows.order is not None, "the user's processors are here, so rows are numbered"
+        self._base = rows.order[place]
         self._emitted = 0
+        headers = () if rows.headers is None else rows.headers[place]
+        return Record(rows.keys[place], rows.values[place], rows.timestamps[place], headers)
 
-    def _push(self, name: str, side: int, row: Chunk) -> None:
-        station = self.stations[name]
-        row = replace(row, sides=[side])
-        self._emit(station, station.attempt(station.step, row if station.leaving else self._in_turn(row)))
+    def _take(self, station: Station, side: int, record: Record) -> None:
+        step = station.step
+        try:
+            if isinstance(step, ProcessStep):
+                step.take(record, self._base)
+                return
+            out = step(self._chunk(record, side, self._base if station.leaving else self._next_order()))
+        except Failure:
+            raise
+        except Exception as error:
+            raise Failure(station.name, error) from error
+        headers = out.headers or [()] * len(out)
+        routes = out.routes or [EVERY_CHILD] * len(out)
+        for *row, route in zip(out.keys, out.values, out.timestamps, headers, routes, strict=True):
+            self._emit(station, Record(*row), route)
 
-    def _pusher(self, station: Station) -> Callable[[Chunk], None]:
-        return lambda row: self._emit(station, row)
+    def _chunk(self, record: Record, side: int, order: Order) -> Chunk:
+        key, value, timestamp, headers = record
+        return Chunk([key], [value], [timestamp], [headers] if headers else None, [order], [side])
 
-    def _emit(self, station: Station, rows: Chunk) -> None:
-        for row in _rows(rows):
-            for edge in station.leaving:
-                if row.routes is not None and row.routes[0] not in (edge.position, EVERY_CHILD):
-                    continue
-                passed = replace(edge.carry(row), order=None if row.order is None else [self._base])
-                if edge.child in self.names:
-                    self._push(edge.child, edge.side, passed)
-                else:
-                    self._exit(edge, passed)
+    def _pusher(self, station: Station) -> Push:
+        return lambda record, route: self._emit(station, record, route)
 
-    def _exit(self, edge: Edge, row: Chunk) -> None:
-        self._exits.setdefault(edge, []).append(self._in_turn(row))
+    def _emit(self, station: Station, record: Record, route: int) -> None:
+        for edge in station.leaving:
+            if route != EVERY_CHILD and route != edge.position:
+                continue
+            passed = record.private() if edge.copies else record
+            if edge.child in self.names:
+                self._take(self._stations[edge.child], edge.side, passed)
+            else:
+                self._exits.setdefault(edge, _Exit()).add(passed, self._next_order())
 
-    def _in_turn(self, row: Chunk) -> Chunk:
-        """The row's order says when, in the course of the record it stems from, it came out here."""
+    def _next_order(self) -> Order:
+        """When, in the course of the row it stems from, something came out here."""
         self._emitted += 1
-        return row if row.order is None else replace(row, order=[below(self._base, self._emitted)])
+        return below(self._base, self._emitted)
 
     def _leave(self, flow: Flow) -> None:
         for edge, rows in self._exits.items():
-            flow[edge] = replace(concatenate(rows), sides=None)
+            flow[edge] = rows.chunk()
         self._exits = {}
 
 
-def _rows(chunk: Chunk) -> Iterator[Chunk]:
-    return iter([chunk]) if len(chunk) == 1 else (chunk.row(place) for place in range(len(chunk)))
+class _Exit:
+    """Rows on their way out along one edge."""
+
+    def __init__(self) -> None:
+        self._records: list[Record] = []
+        self._order: list[Order] = []
+
+    def add(self, record: Record, order: Order) -> None:
+        self._records.append(record)
+        self._order.append(order)
+
+    def chunk(self) -> Chunk:
+        keys, values, timestamps, headers = (list(column) for column in zip(*self._records, strict=True))
+        return Chunk(keys, values, timestamps, headers if any(headers) else None, self._order)

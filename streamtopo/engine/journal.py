@@ -16,6 +16,10 @@ from streamtopo.errors import StepError
 class Entry(Protocol):
     """Something a task did."""
 
+    def remembered(self) -> Entry:
+        """What the journal keeps of it."""
+        ...
+
     def run(self, *, fresh: bool) -> None: ...
 
     def run_carefully(self, reject: Callable[[StepError], None]) -> None:
@@ -27,6 +31,9 @@ class Entry(Protocol):
 class RoundEntry:
     task: Task
     round: Round
+
+    def remembered(self) -> Entry:
+        return RoundEntry(self.task, self.round.raw())
 
     def run(self, *, fresh: bool) -> None:
         self.task.run(self.round, fresh=fresh)
@@ -49,6 +56,9 @@ class TickEntry:
 
     task: Task
     now: int
+
+    def remembered(self) -> Entry:
+        return self
 
     def run(self, *, fresh: bool) -> None:
         while schedule := self.task.due("wall_clock", self.now):

@@ -9,7 +9,7 @@ from streamtopo.durations import Duration, milliseconds
 from streamtopo.engine.punctuation import Punctuations, Schedule
 from streamtopo.errors import StreamtopoError, TopologyError
 from streamtopo.processors import Clock, Processor, Record, RecordMetadata
-from streamtopo.records import EVERY_CHILD, NOTHING, Chunk, Order, below, private
+from streamtopo.records import EVERY_CHILD, NOTHING, Chunk, Order, below
 from streamtopo.stores.views import KeyValueStore
 
 
@@ -31,6 +31,10 @@ class Surroundings(Protocol):
     def request_commit(self) -> None: ...
 
 
+Push = Callable[[Record, int], None]
+"""Sends a record to all children, or to the one at a place, before it returns."""
+
+
 class Context:
     """The ProcessorContext of one node in one task."""
 
@@ -41,7 +45,7 @@ class Context:
         self.order: Order | None = None
         self.time = 0
         self.forwarded: list[tuple[int, Record, int]] = []
-        self.push: Callable[[Chunk], None] | None = None
+        self.push: Push | None = None
         self.only_key: tuple[Any, ...] | None = None
         """With a fixed key: the key of the record being processed, or nothing between records."""
         self._node = node
@@ -59,12 +63,11 @@ class Context:
                 "use process to change keys"
             )
         route = EVERY_CHILD if child is None else self._route(child)
-        record = record._replace(key=private(record.key), value=private(record.value))
+        record = record.private()
         if self.push is None:
             self.forwarded.append((self.place, record, route))
         else:
-            order = None if self.order is None else [self.order]
-            self.push(Chunk([record.key], [record.value], [record.timestamp], [record.headers], order, routes=[route]))
+            self.push(record, route)
 
     def _route(self, child: str) -> int:
         if child not in self._children:
@@ -111,11 +114,11 @@ class ProcessStep:
         self.processor.init(context)
 
     @property
-    def push(self) -> Callable[[Chunk], None] | None:
+    def push(self) -> Push | None:
         return self._context.push
 
     @push.setter
-    def push(self, push: Callable[[Chunk], None]) -> None:
+    def push(self, push: Push) -> None:
         self._context.push = push
 
     def __call__(self, chunk: Chunk) -> Chunk:
@@ -129,6 +132,13 @@ class ProcessStep:
             process(Record(key, value, time, header))
         context.order = None
         return self._collected(chunk.order)
+
+    def take(self, record: Record, order: Order) -> None:
+        """One record, whose forwards go on at once through `push`."""
+        context = self._context
+        context.order, context.time = order, record.timestamp
+        context.only_key = (record.key,) if self._fixed_key else None
+        self.processor.process(record)
 
     def during(self, time: int, call: Callable[[], object]) -> Chunk:
         """What is forwarded while `call` runs: a punctuation."""

@@ -26,6 +26,12 @@ class Round:
     def time(self) -> int:
         return max((max(part.rows.timestamps) for part in self.parts if part.rows.size), default=-1)
 
+    def raw(self) -> Round:
+        """What to remember of a round until the commit; decoded rows would only fill memory."""
+        return Round(
+            tuple(part._replace(rows=part.rows._replace(keys=[], values=[])) for part in self.parts), self.numbers
+        )
+
     def chunks(self, *, fresh: bool, ordered: bool, paths: bool) -> dict[str, Chunk]:
         """Each source's rows; `fresh` when they were handed out before and may have been changed in place."""
         by_source: dict[str, list[Chunk]] = {}

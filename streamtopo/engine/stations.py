@@ -103,7 +103,7 @@ class Station:
             self._hand_on(self.numbers.assign(self.attempt(self.step.flush)), flow)
 
     def act(self, node: str, time: int, call: Callable[[], object], flow: Flow) -> None:
-        self._hand_on(self.attempt(self.step.during, time, call), flow)
+        self._hand_on(self.numbers.assign(self.attempt(self.step.during, time, call)), flow)
 
     def attempt(self, act: Callable[..., Chunk], *arguments: object) -> Chunk:
         try:

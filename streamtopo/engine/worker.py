@@ -24,6 +24,10 @@ from streamtopo.topology import Topology
 logger = logging.getLogger("streamtopo")
 
 
+_POLL_CHUNKS = 4
+"""Partitions share what is read at a time; small shares would make small chunks."""
+
+
 class Restoring(NamedTuple):
     """A task that is not open yet: its positions, read before its changelogs' ends were."""
 
@@ -79,7 +83,7 @@ class Worker:
         limit = self.config.chunk
         inputs = {partition: one for task in self.tasks.values() for partition, one in task.inputs.items()}
         full = {partition for partition, one in inputs.items() if one.waiting.size >= limit}
-        batches = self.member.poll(limit, timeout, full)
+        batches = self.member.poll(_POLL_CHUNKS * limit, timeout, full)
         for batch in batches:
             task = self._task_reading(batch.source)
             if task is not None:
@@ -110,7 +114,7 @@ class Worker:
         return bool(due)
 
     def _do(self, entry: Entry) -> None:
-        self._journal.append(entry)
+        self._journal.append(entry.remembered())
         self._uncommitted += 1
         try:
             entry.run(fresh=False)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Hashable
+from itertools import islice
+from operator import le
 from typing import Any
 
 from streamtopo.operators.keeping import Keeping
@@ -17,19 +20,40 @@ def count(state: State, dropped: Dropped) -> Keeping:
     def step(chunk: Chunk) -> Chunk:
         chunk = without_nulls(chunk, dropped)
         index = state.index(chunk.keys)
-        rows = state.load(index)
-        new: list[Row] = []
-        for key, time in zip(index, chunk.timestamps, strict=True):
-            row = rows[key]
-            if row is not None:
-                total, before = row
-                rows[key] = row = (total + 1, time if time > before else before)
-            else:
-                rows[key] = row = (1, time)
-            new.append(row)
-        return state.changed(index, chunk.with_rows([total for total, _ in new], [time for _, time in new]))
+        if state.forward_each or not _ascending(chunk.timestamps):
+            return _count_each(state, index, chunk)
+        return _count_together(state, index, chunk)
 
     return Keeping(step, state)
+
+
+def _count_each(state: State, index: list[Hashable], chunk: Chunk) -> Chunk:
+    rows = state.load(index)
+    new: list[Row] = []
+    for key, time in zip(index, chunk.timestamps, strict=True):
+        row = rows[key]
+        if row is not None:
+            total, before = row
+            rows[key] = row = (total + 1, time if time > before else before)
+        else:
+            rows[key] = row = (1, time)
+        new.append(row)
+    return state.changed(index, chunk.with_rows([total for total, _ in new], [time for _, time in new]))
+
+
+def _count_together(state: State, index: list[Hashable], chunk: Chunk) -> Chunk:
+    """Where only each key's last count will be seen: once per key, with the last of ascending times."""
+    seen = Counter(index)
+    rows = state.load(seen)
+    times = dict(zip(index, chunk.timestamps, strict=True))
+    for (key, more), time in zip(seen.items(), times.values(), strict=True):
+        row = rows[key]
+        rows[key] = (more, time) if row is None else (row[0] + more, max(time, row[1]))
+    return state.changed(index, chunk)
+
+
+def _ascending(times: list[int]) -> bool:
+    return all(map(le, times, islice(times, 1, None)))
 
 
 def reduce(state: State, reducer: Callable[[Any, Any], Any], dropped: Dropped) -> Keeping:

@@ -24,11 +24,10 @@ class MemoryStore:
         return iter([(key, self._rows[key]) for key in (reversed(keys) if reverse else keys)])
 
     def write(self, changes: Changes, positions: Mapping[str, int]) -> None:
-        for key, value in changes.items():
-            if value is None:
-                self._rows.pop(key, None)
-            else:
-                self._rows[key] = value
+        self._rows.update(changes)  # type: ignore[arg-type]
+        if None in changes.values():
+            for key in [key for key, value in changes.items() if value is None]:
+                del self._rows[key]
         self._sorted = None
         self._positions.update(positions)
 

@@ -6,7 +6,6 @@ import struct
 from bisect import bisect_left, insort
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from heapq import merge
-from itertools import count
 from typing import Any
 
 from streamtopo.records import NOTHING, Chunk, Columns, Headers, private, private_column
@@ -18,10 +17,6 @@ Row = tuple[Any, int]
 _TIME = struct.Struct(">q")
 _ROW_OVERHEAD = 250
 """Bytes that a row costs as Python objects, beside its key and value."""
-
-
-Change = tuple[int, int, Headers]
-"""When, in this commit's order of changes, a key was last changed; the time and headers it was with."""
 
 
 class State:
@@ -46,12 +41,19 @@ class State:
         """Back to what is committed. Kept rows go too: a step that raised may have changed one in place."""
         self._rows: dict[Any, Row | None] = {}
         self._older: dict[Any, Row | None] = {}
-        self._dirty: dict[Any, Change] = {}
-        self._sorted: list[bytes] | None = None
-        self._sequence = 0
-        self._log: list[Columns] = []
-        self._before: dict[Any, tuple[Row | None, Change | None]] | None = None
+        self._before: dict[Any, tuple[Row | None, int | None]] | None = None
         self.forward_each = not self.cached
+        self._begin()
+
+    def _begin(self) -> None:
+        self._changes = 0
+        """How many there were in this commit: each has a number, a time, and headers if any has."""
+        self._dirty: dict[Any, int] = {}
+        """The number of each changed key's last change."""
+        self._times: list[int] = []
+        self._headers: dict[int, Headers] = {}
+        self._sorted: list[bytes] | None = None
+        self._log: list[Columns] = []
 
     # -- rows
 
@@ -68,41 +70,50 @@ class State:
                 self._before.setdefault(key, (private(self._rows[key]), self._dirty.get(key)))
         return self._rows
 
+    def row(self, key: Any) -> Row | None:
+        """One row: what `load` does for many."""
+        rows = self._rows
+        if self._before is None and key in rows:
+            return rows[key]
+        return self.load((key,))[key]
+
+    def put(self, key: Any, row: Row | None, time: int) -> None:
+        """One change: what `changed` does for many, without forwarding."""
+        if self._log_each:
+            value = None if row is None else row[0]
+            self._log.append(self._encoded([key], [value], [time], None))
+        if self._sorted is not None:
+            self._sort_in((key,), self._sorted)
+        self._rows[key] = row
+        self._dirty[key] = self._changes
+        self._changes += 1
+        self._times.append(time)
+
     def changed(self, index: Sequence[Hashable], chunk: Chunk) -> Chunk:
         """Rows were put, in this order, with the chunk's values (None deleted); returns what to forward now."""
-        if not index:
-            return chunk
-        first = self._sequence
-        last = dict(zip(index, count(first), strict=False))
-        self._sequence = first + len(index)
+        first, self._changes = self._changes, self._changes + len(index)
         if self._sorted is not None:
-            self._sort_in(last, self._sorted)
-        times, headers = chunk.timestamps, chunk.headers
-        self._dirty.update(
-            {
-                key: (place, times[place - first], headers[place - first] if headers else ())
-                for key, place in last.items()
-            }
-        )
+            self._sort_in(set(index), self._sorted)
+        self._dirty.update(zip(index, range(first, self._changes), strict=True))
+        self._times.extend(chunk.timestamps)
+        if chunk.headers is not None:
+            self._headers.update(zip(range(first, self._changes), chunk.headers, strict=True))
         if not self.forward_each:
             return NOTHING
-        if self.spec.logged:
-            self._log.append(self._encoded(index, chunk.values, times, headers))
+        if self._log_each:
+            self._log.append(self._encoded(index, chunk.values, chunk.timestamps, chunk.headers))
         return chunk
 
     def flush(self) -> Chunk:
         """The changes that the cache held back, in the order of the keys' last changes."""
         if self.forward_each:
             return NOTHING
-        changes = self._changes()
-        keys = [key for key, _ in changes]
-        values = [row and row[0] for row in map(self._rows.__getitem__, keys)]
-        headers = [headers for _, (_, _, headers) in changes]
+        keys, values, times, headers = self._last_changes()
         return Chunk(
             keys if self.spec.key.exact else self.spec.key.decode_column(keys),
             private_column(values) if self.spec.value.mutable else values,
-            [time for _, (_, time, _) in changes],
-            headers if any(headers) else None,
+            times,
+            headers,
         )
 
     def scan(self, start: bytes, stop: bytes | None, *, reverse: bool = False) -> Iterator[tuple[bytes, Row]]:
@@ -123,24 +134,19 @@ class State:
 
     def take_changes(self) -> tuple[dict[bytes, bytes | None], list[Columns]]:
         """What to write into the store, and the records of its changelog."""
-        changes = self._changes()
-        keys = [key for key, _ in changes]
-        rows = [self._rows[key] for key in keys]
-        headers = [headers for _, (_, _, headers) in changes]
-        columns = self._encoded(keys, [row and row[0] for row in rows], [time for _, (_, time, _) in changes], headers)
+        keys, values, times, headers = self._last_changes()
+        columns = self._encoded(keys, values, times, headers)
         stored = stored_rows(self.spec, columns)
         if keys:
             size = sum(map(len, stored)) + sum(len(data) for data in stored.values() if data is not None)
             self._row_bytes = _ROW_OVERHEAD + size // len(keys)
         if not self.spec.logged:
             return stored, []
-        return stored, self._log if self.forward_each else [columns]
+        return stored, self._log if self._log_each else [columns]
 
     def committed(self) -> None:
         """The changes taken are durable; forget the rows that were not used lately if there are too many."""
-        self._dirty.clear()
-        self._sorted = None
-        self._log = []
+        self._begin()
         if self.size > self._budget:
             self._rows, self._older = {}, self._rows
 
@@ -154,7 +160,7 @@ class State:
     def mark(self) -> None:
         """From here on remember what changes, for `undo`."""
         self._before = {}
-        self._marked = len(self._log)
+        self._marked = self._changes, len(self._log)
 
     def unmark(self) -> None:
         self._before = None
@@ -167,8 +173,9 @@ class State:
                 self._dirty[key] = change
             else:
                 self._dirty.pop(key, None)
+        self._changes, logged = self._marked
+        del self._times[self._changes :], self._log[logged:]
         self._sorted = None
-        del self._log[self._marked :]
 
     def check(self) -> None:
         """Encode what changed since the mark, so that a wrong type is found while its record is at hand."""
@@ -178,13 +185,28 @@ class State:
 
     # -- inside
 
-    def _changes(self) -> list[tuple[Any, Change]]:
-        return sorted(self._dirty.items(), key=_sequence)
+    @property
+    def _log_each(self) -> bool:
+        """Whether the changelog gets every update, or, as it does for stores that no cache is meant for, the last."""
+        return self.forward_each and self.spec.cached and self.spec.logged
+
+    def _last_changes(self) -> tuple[list[Any], list[Any], list[int], list[Headers] | None]:
+        """The changed keys in the order of their last changes, with the value, time and headers each then had."""
+        keys = sorted(self._dirty, key=self._dirty.__getitem__)
+        numbers = [self._dirty[key] for key in keys]
+        rows = [self._rows[key] for key in keys]
+        return (
+            keys,
+            [row and row[0] for row in rows],
+            [self._times[number] if row is None else row[1] for row, number in zip(rows, numbers, strict=True)],
+            [self._headers.get(number, ()) for number in numbers] if self._headers else None,
+        )
 
     def _fetch(self, missing: set[Hashable]) -> None:
-        for key in missing.intersection(self._older):
-            self._rows[key] = self._older.pop(key)
-            missing.discard(key)
+        older = self._older
+        if older:
+            self._rows.update((key, older[key]) for key in missing if key in older)
+            missing.difference_update(self._rows)
         keys: list[Any] = list(missing)
         found = self._store.get_many([self.prefix + key for key in self._key_bytes(keys)])
         self._rows.update(zip(keys, map(self._decoded, found), strict=True))
@@ -230,10 +252,6 @@ def stored_rows(spec: StoreSpec, changelog: Columns) -> dict[bytes, bytes | None
     times = map(_TIME.pack, changelog.timestamps)
     values = [value if value is None else time + value for time, value in zip(times, changelog.values, strict=True)]
     return dict(zip(keys, values, strict=True))
-
-
-def _sequence(item: tuple[Any, Change]) -> int:
-    return item[1][0]
 
 
 def _key(item: tuple[bytes, Row | None]) -> bytes:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from streamtopo.errors import StoreError
-from streamtopo.records import Chunk, private
+from streamtopo.records import private
 from streamtopo.stores.state import Row, State
 
 Pair = tuple[Any, Any]
@@ -23,6 +23,8 @@ class KeyValueStore:
     def __init__(self, state: State, now: Callable[[], int]) -> None:
         self._state = state
         self._now = now
+        serde = state.spec.key
+        self._index: Callable[[Any], Any] = _as_it_is if serde.exact else serde.encode
 
     def get(self, key: Any) -> Any:
         row = self._row(key)
@@ -37,10 +39,9 @@ class KeyValueStore:
         if key is None:
             raise StoreError(f'store "{self._state.spec.name}" was given a null key; every row needs a key')
         time = self._now() if timestamp is None else timestamp
-        index = self._state.index([key])
-        rows = self._state.load(index)
-        rows[index[0]] = None if value is None else (private(value), time)
-        self._state.changed(index, Chunk([key], [value], [time]))
+        kept = self._index(key)
+        self._state.row(kept)
+        self._state.put(kept, None if value is None else (private(value), time), time)
 
     def put_if_absent(self, key: Any, value: Any) -> Any:
         """The value that is there; None if there was none and this one was put."""
@@ -80,8 +81,7 @@ class KeyValueStore:
         return sum(1 for _ in self._state.scan(b"", None))
 
     def _row(self, key: Any) -> Row | None:
-        index = self._state.index([key])
-        return self._state.load(index)[index[0]]
+        return self._state.row(self._index(key))
 
     def _scan(self, start: Any, stop: Any, *, reverse: bool) -> Iterator[Pair]:
         encode = self._state.spec.key.encode
@@ -92,6 +92,10 @@ class KeyValueStore:
     def _pairs(self, rows: Iterator[tuple[bytes, Row]]) -> Iterator[Pair]:
         decode = self._state.spec.key.decode
         return ((decode(key), private(row[0])) for key, row in rows)
+
+
+def _as_it_is(key: Any) -> Any:
+    return key
 
 
 def after_prefix(prefix: bytes) -> bytes | None:

@@ -1,0 +1,138 @@
+"""Random topologies of everything there is: forks behind flat maps, merges, shared stores, several sinks on a topic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import strategies as st
+
+from streamtopo import KStream, Processor, ProcessorContext, Record, StreamsBuilder, Topology, key_value_store
+from streamtopo.testing import DriverRecord
+
+OUTPUTS = ("out-1", "out-2")
+
+
+class Tally(Processor):
+    """Counts per key in a store of its own, and forwards in between and in place."""
+
+    store = ""
+
+    def init(self, context: ProcessorContext) -> None:
+        self.context = context
+        self.rows = context.get_state_store(self.store)
+
+    def process(self, record: Record) -> None:
+        seen = self.rows.get(record.key) or []
+        seen.append(record.value[0])
+        self.context.forward(record.with_value(["before", *seen]))
+        self.rows.put(record.key, seen)
+        seen.append("changed after the put")
+        self.context.forward(record.with_value(["after", *(self.rows.get(record.key) or [])]))
+
+
+class Watch(Processor):
+    """Reads a store that others write, and says what it saw and where the record came from."""
+
+    store = ""
+
+    def init(self, context: ProcessorContext) -> None:
+        self.context = context
+        self.rows = context.get_state_store(self.store)
+        context.schedule(50, "stream_time", self.tick)
+
+    def process(self, record: Record) -> None:
+        found = self.rows.get(record.key)
+        metadata = self.context.record_metadata()
+        where = [*metadata] if metadata is not None else []
+        self.context.forward(record.with_value([record.value, found, where, self.context.current_stream_time_ms()]))
+
+    def tick(self, time: int) -> None:
+        self.context.forward(Record("tick", [time, len(list(self.rows.all()))], time))
+
+
+def supplier(kind: type[Any], store: str) -> Callable[[], Processor]:
+    return type(kind.__name__, (kind,), {"store": store})
+
+
+def mark(text: str) -> Callable[[Any], Any]:
+    """Changes the value in place: whoever shares it would see the mark."""
+    return lambda value: value.append(text) or value
+
+
+def aggregated(stream: KStream, draw: Callable[[Any], Any], name: str) -> KStream:
+    grouped = stream.group_by_key()
+    match draw(st.sampled_from(["count", "reduce", "aggregate"])):
+        case "count":
+            return grouped.count(name=name).to_stream().map_values(lambda total: [total], value=list)
+        case "reduce":
+            return grouped.reduce(lambda row, value: row.extend(value[:1]) or row, name=name).to_stream()
+        case _:
+            return grouped.aggregate(
+                lambda: [], lambda _, value, row: row.append(value[0]) or row, name=name
+            ).to_stream()
+
+
+def step(stream: KStream, streams: list[KStream], draw: Callable[[Any], Any], name: str) -> list[KStream]:
+    match draw(st.sampled_from(STEPS)):
+        case "map":
+            return [stream.map_values(mark(name))]
+        case "flat":
+            return [stream.flat_map_values(lambda value: [[*value, name, "a"], [*value, name, "b"]])]
+        case "filter":
+            return [stream.filter(lambda _, value: len(str(value)) % 3 != 0)]
+        case "merge":
+            return [stream.merge(draw(st.sampled_from(streams)))]
+        case "split":
+            return list(stream.split([lambda key, _: key < "c"], default=True).values())
+        case "aggregate":
+            return [aggregated(stream, draw, name)]
+        case "tally":
+            store = key_value_store(name, key=str, value=list)
+            return [stream.process_values(supplier(Tally, name), stores=[store])]
+        case "share":
+            store = key_value_store(name, key=str, value=list)
+            first = stream.process_values(supplier(Tally, name), stores=[store])
+            other = draw(st.sampled_from([*streams, first]))
+            return [first, watched(other, name)]
+        case "table":
+            table = stream.to_table(store=name)
+            other = draw(st.sampled_from([stream, *streams]))
+            return [table.to_stream(), watched(other, name)]
+        case _:
+            stream.select_key(lambda key, value: f"{key}{len(value) % 2}", key=str).to(OUTPUTS[len(name) % 2])
+            return [stream]
+
+
+def watched(stream: KStream, store: str) -> KStream:
+    """Declared not to change keys, so that what follows stays in the same task, where all order is defined."""
+    return replace(stream.process(supplier(Watch, store), stores=[store]), key_changed=False)
+
+
+STEPS = ["map", "flat", "filter", "merge", "split", "aggregate", "tally", "share", "table", "sink"]
+
+
+@st.composite
+def topologies(draw: Callable[[Any], Any]) -> Topology:
+    builder = StreamsBuilder("random")
+    first, second = (builder.stream(topic, key=str, value=list) for topic in ("in-1", "in-2"))
+    streams = [first, second, first.merge(second)]  # one subtopology: order between tasks is nobody's promise
+    for number in range(draw(st.integers(1, 5))):
+        stream = draw(st.sampled_from(streams))
+        streams += step(stream, streams, draw, f"s{number}")
+    for stream in streams:
+        stream.to(draw(st.sampled_from(OUTPUTS)))
+    return builder.build()
+
+
+def records() -> st.SearchStrategy[list[DriverRecord]]:
+    record = st.builds(
+        DriverRecord,
+        st.sampled_from(["in-1", "in-2"]),
+        st.sampled_from(["a", "b", "c", "d"]),
+        st.lists(st.integers(0, 9), min_size=1, max_size=2),
+        st.integers(0, 200),
+        st.just(-1),
+    )
+    return st.lists(record, min_size=1, max_size=25)

@@ -1,0 +1,54 @@
+"""Results do not depend on where chunks are cut: depth-first, one record at a time, is the oracle."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, note
+from hypothesis import strategies as st
+
+from streamtopo.testing import Driver, DriverRecord
+from streamtopo.topology import Topology
+from tests.exactness.graphs import OUTPUTS, records, topologies
+
+
+def outputs(driver: Driver) -> dict[str, list[DriverRecord]]:
+    return {topic: driver.records(topic) for topic in OUTPUTS}
+
+
+def rows(driver: Driver) -> dict[str, list[Any]]:
+    return {name: list(driver.store(name).all()) for name in driver.topology.stores}
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 7, 10_000])
+@given(topology=topologies(), sent=records())
+def test_any_chunk_size_gives_the_depth_first_result(chunk: int, topology: Topology, sent: list[DriverRecord]) -> None:
+    oracle = Driver(topology, chunk=1, depth_first=True)
+    driver = Driver(topology, chunk=chunk)
+    oracle.send_all(sent)
+    driver.send_all(sent)
+    note(topology.describe())
+    assert outputs(driver) == outputs(oracle)
+    assert rows(driver) == rows(oracle)
+
+
+@given(topology=topologies(), sent=records(), cut=st.integers(0, 25))
+def test_a_crash_between_records_changes_nothing(topology: Topology, sent: list[DriverRecord], cut: int) -> None:
+    undisturbed, crashed = Driver(topology), Driver(topology)
+    for driver in (undisturbed, crashed):
+        driver.send_all(sent[:cut])
+        if driver is crashed:
+            driver.crash()
+            driver.restart()
+        driver.send_all(sent[cut:])
+    assert outputs(crashed) == outputs(undisturbed)
+    assert rows(crashed) == rows(undisturbed)
+
+
+@given(topology=topologies(), sent=records())
+def test_the_cache_keeps_the_last_word_per_key(topology: Topology, sent: list[DriverRecord]) -> None:
+    plain, cached = Driver(topology), Driver(topology, cache=100_000)
+    plain.send_all(sent)
+    cached.send_all(sent)
+    assert rows(cached).keys() == rows(plain).keys()

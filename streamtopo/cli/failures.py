@@ -1,0 +1,75 @@
+"""How a command that failed ends: one message on standard error, the user's own frames above it, an exit code."""
+
+from __future__ import annotations
+
+import traceback
+from pathlib import Path
+from typing import Any
+
+import click
+
+from streamtopo.errors import StreamtopoError
+
+PACKAGE = str(Path(__file__).parent.parent)
+IMPORTLIB = str(Path(traceback.__file__).parent / "importlib")
+FAILED, INTERRUPTED = 1, 130
+_VERBOSE = "streamtopo.verbose"
+
+
+class Commands(click.Group):
+    """A group whose commands all take --verbose and end alike when they fail."""
+
+    def add_command(self, cmd: click.Command, name: str | None = None) -> None:
+        cmd.params.append(_verbose_option())
+        super().add_command(cmd, name)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except StreamtopoError as error:
+            click.echo(whole(error) if ctx.meta.get(_VERBOSE) else short(error), err=True)
+            ctx.exit(FAILED)
+        except KeyboardInterrupt:
+            ctx.exit(INTERRUPTED)
+
+
+def whole(error: StreamtopoError) -> str:
+    return "".join(traceback.format_exception(error)).rstrip()
+
+
+def short(error: StreamtopoError) -> str:
+    """The message; above it the traceback of what caused it, if that came from the user's code."""
+    message = f"Error: {error}"
+    if error.__cause__ is None:
+        return message
+    cause = traceback.TracebackException.from_exception(error.__cause__)
+    return "".join(cause.format()) + message if _leave_out_the_engine(cause) else message
+
+
+def _leave_out_the_engine(report: traceback.TracebackException) -> bool:
+    """Keep the user's frames, in the causes too; true if there are any."""
+    users = [frame for frame in report.stack if _is_users(frame.filename)]
+    report.stack = traceback.StackSummary.from_list(users)
+    report.__cause__ = _from_the_user(report.__cause__)
+    report.__context__ = _from_the_user(report.__context__)
+    return bool(users or report.__cause__ or issubclass(report.exc_type or object, SyntaxError))
+
+
+def _from_the_user(report: traceback.TracebackException | None) -> traceback.TracebackException | None:
+    if report is None or (report.exc_type or object).__module__.startswith("streamtopo.engine"):
+        return None
+    return report if _leave_out_the_engine(report) else None
+
+
+def _is_users(filename: str) -> bool:
+    return not filename.startswith((PACKAGE, IMPORTLIB, "<frozen importlib"))
+
+
+def _verbose_option() -> click.Option:
+    def remember(context: click.Context, _: click.Parameter, verbose: bool) -> None:
+        if verbose:
+            context.meta[_VERBOSE] = True
+
+    return click.Option(
+        ["--verbose"], is_flag=True, expose_value=False, callback=remember, help="Show whole tracebacks."
+    )

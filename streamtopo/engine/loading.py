@@ -1,0 +1,110 @@
+"""From what a user writes on the command line (`module`, `module:attribute` or a path) to a topology."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from streamtopo.dsl.builder import StreamsBuilder
+from streamtopo.errors import TopologyError
+from streamtopo.topology import Topology
+
+Described = Topology | StreamsBuilder
+
+
+def load_topology(text: str) -> Topology:
+    """The topology of an application; without an attribute the one called `topology`, or the only one there is."""
+    place, _, attribute = text.partition(":")
+    _make_importable(Path.cwd())
+    module = _at_path(Path(place)) if _is_path(place) else _imported(place)
+    found = _chosen(module, attribute) if attribute else _the_one(module)
+    return found.build() if isinstance(found, StreamsBuilder) else found
+
+
+def _is_path(place: str) -> bool:
+    return "/" in place or os.sep in place or place.startswith(".") or place.endswith(".py")
+
+
+def _at_path(path: Path) -> ModuleType:
+    whole = path.resolve()
+    if whole.name == "__init__.py":
+        whole = whole.parent
+    _check(path, whole)
+    root = next(folder for folder in whole.parents if not (folder / "__init__.py").is_file())
+    _make_importable(root)
+    name = ".".join(whole.relative_to(root).with_suffix("").parts)
+    module = _imported(name)
+    if Path(module.__file__ or "").resolve() not in (whole, whole / "__init__.py"):
+        taken = module.__file__ or "Python itself"
+        raise TopologyError(f'"{path}" cannot be imported, for the name "{name}" is taken by {taken}; rename the file')
+    return module
+
+
+def _check(path: Path, whole: Path) -> None:
+    if not whole.exists():
+        raise TopologyError(f'there is no file or folder "{path}" in {Path.cwd()}')
+    if whole.is_dir() and not (whole / "__init__.py").is_file():
+        raise TopologyError(f'folder "{path}" has no __init__.py, so it is no application; name a file in it')
+    if whole.is_file() and whole.suffix != ".py":
+        raise TopologyError(f'"{path}" is no Python file; name one that ends in .py')
+
+
+def _make_importable(folder: Path) -> None:
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+
+
+def _imported(name: str) -> ModuleType:
+    try:
+        return import_module(name)
+    except (Exception, SystemExit) as error:
+        if _is_missing(name, error):
+            raise TopologyError(
+                f'there is no module "{name}"; run from the folder that holds it (this is {Path.cwd()}), or give a path'
+            ) from None
+        raise TopologyError(f'importing "{name}" failed: {type(error).__name__}: {error}') from error
+
+
+def _is_missing(name: str, error: BaseException) -> bool:
+    """The module asked for is not there, unlike one that it imports itself."""
+    if isinstance(error, ModuleNotFoundError):
+        return f"{name}.".startswith(f"{error.name}.")
+    return not name
+
+
+def _chosen(module: ModuleType, attribute: str) -> Described:
+    if not hasattr(module, attribute):
+        raise TopologyError(f'module "{module.__name__}" has no "{attribute}"; it has {_listed(module)}')
+    found: Any = getattr(module, attribute)
+    if isinstance(found, Topology | StreamsBuilder):
+        return found
+    kind = f"the class {found.__name__}" if isinstance(found, type) else f"of type {type(found).__name__}"
+    raise TopologyError(
+        f'"{module.__name__}:{attribute}" is no Topology or StreamsBuilder, but {kind}; '
+        f"the module has {_listed(module)}"
+    )
+
+
+def _the_one(module: ModuleType) -> Described:
+    if hasattr(module, "topology") and not isinstance(module.topology, ModuleType):
+        return _chosen(module, "topology")
+    named = _found(module, Topology) or _found(module, StreamsBuilder)
+    different = list({id(one): one for one in named.values()}.values())
+    if len(different) == 1:
+        return different[0]
+    raise TopologyError(
+        f'module "{module.__name__}" has {_listed(module)}; '
+        + (f"say which: {module.__name__}:{next(iter(named))}" if named else 'call the topology "topology"')
+    )
+
+
+def _found(module: ModuleType, kind: type[Described]) -> dict[str, Described]:
+    return {name: value for name, value in sorted(vars(module).items()) if isinstance(value, kind)}
+
+
+def _listed(module: ModuleType) -> str:
+    return ", ".join(_found(module, Topology) | _found(module, StreamsBuilder)) or "no Topology and no StreamsBuilder"

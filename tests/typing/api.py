@@ -1,0 +1,124 @@
+"""User code as people write it: mypy --strict reads it, nothing runs it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TypedDict, assert_type
+
+from streamtopo import (
+    KGroupedStream,
+    KStream,
+    KTable,
+    Processor,
+    ProcessorContext,
+    Record,
+    Serde,
+    StreamsBuilder,
+    StreamtopoError,
+    Topology,
+    key_value_store,
+)
+from streamtopo.testing import Driver
+
+
+@dataclass
+class Order:
+    customer: str
+    cents: int
+
+
+class Click(TypedDict):
+    url: str
+
+
+LINES = Serde("lines", lambda lines: "\n".join(lines).encode(), lambda data: data.decode().split("\n"))
+
+
+def every_type(builder: StreamsBuilder) -> None:
+    builder.stream("a", key=str, value=int)
+    builder.stream("b", "c", key=bytes, value=float)
+    builder.stream(re.compile("d.*"), value=bool)
+    builder.stream("e", value=Order, timestamp=lambda key, order: order.cents)
+    builder.stream("f", value=Click)
+    builder.stream("g", value=list[Order])
+    builder.stream("h", value=dict[str, int])
+    builder.stream("i", value=Order | None)
+    builder.stream("j", value=LINES)
+
+
+def stateless(orders: KStream) -> None:
+    def customer(key: str, order: Order) -> str:
+        return order.customer
+
+    def large(key: str, order: Order) -> bool:
+        return order.cents > 100_00
+
+    assert_type(orders.select_key(customer, key=str), KStream)
+    orders.map(lambda key, order: (order.customer, order.cents), key=str, value=int)
+    orders.map_values(lambda order: order.cents, value=int, name="cents")
+    orders.map_values(lambda key, order: f"{key}: {order}", with_key=True, value=str)
+    orders.flat_map(lambda key, order: [(key, 1), (key, 2)], value=int)
+    orders.flat_map_values(lambda order: [order, order]).merge(orders)
+    orders.map_values_batch(lambda values: [value.cents for value in values], value=int)
+    orders.filter(large).filter_not(large).peek(print).for_each(print)
+    branches = orders.split({"large": large}, default="small")
+    assert_type(branches, dict[str, KStream])
+    branches["large"].to("large", partitioner=lambda topic, key, value, count: 0)
+    branches["small"].to(lambda key, order, context: f"small-{context.timestamp % 2}", value=Order)
+    orders.repartition(partitions=4, name="spread").print(label="spread")
+
+
+def tables(orders: KStream) -> None:
+    grouped = orders.group_by(lambda key, order: order.customer, key=str)
+    assert_type(grouped, KGroupedStream)
+    assert_type(grouped.count(name="orders"), KTable)
+    grouped.reduce(lambda largest, order: max(largest, order, key=lambda one: one.cents))
+    grouped.aggregate(lambda: 0, lambda key, order, total: total + order.cents, value=int, name="spent")
+    orders.group_by_key().count().to_stream().to("counts")
+    orders.to_table(store="latest").to_stream(name="changes").to("latest")
+
+
+class Deduplicate(Processor):
+    def init(self, context: ProcessorContext) -> None:
+        super().init(context)
+        self.seen = context.get_state_store("seen")
+        context.schedule("10s", "wall_clock", self.forget)
+        context.schedule(timedelta(minutes=1), "stream_time", lambda now: None).cancel()
+
+    def process(self, record: Record) -> None:
+        if self.seen.put_if_absent(record.key, 1) is None:
+            self.context.forward(record.with_value(record.value), "out")
+
+    def forget(self, now: int) -> None:
+        for key, _ in list(self.seen.all()):
+            self.seen.delete(key)
+
+
+def by_hand() -> Topology:
+    topology = Topology("by-hand").add_source("in", "orders", key=str, value=Order)
+    topology.add_processor("once", Deduplicate, "in")
+    topology.add_state_store(key_value_store("seen", key=str, value=int), "once")
+    return topology.add_sink("out", "unique", "once", key=str, value=Order)
+
+
+def with_the_dsl(orders: KStream, builder: StreamsBuilder) -> KStream:
+    store: str = builder.add_state_store(key_value_store("seen", key=str, value=int, logged=False))
+    orders.process_values(Deduplicate, stores=[store])
+    return orders.process(lambda: Deduplicate(), stores=[key_value_store("other")], key=str)
+
+
+def test(driver: Callable[..., Driver]) -> None:
+    orders = driver(by_hand(), partitions=2, on_error="skip")
+    orders.send("orders", Order("ann", 1), key="ann", timestamp=0, headers=(("trace", b"1"),))
+    orders.advance(wall_clock_ms=10_000)
+    orders.crash()
+    orders.restart()
+    assert orders.read("unique") == [("ann", Order("ann", 1))]
+    rows: Iterator[tuple[object, object]] = orders.store("seen").all()
+    try:
+        assert len(list(rows)) == 1
+    except StreamtopoError as error:
+        raise SystemExit(str(error)) from error

@@ -1,0 +1,46 @@
+"""The functions that cases name, made from the Python text in functions.json."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+Function = Callable[..., Any]
+"""Joiners take (left, right), reducers and aggregators (aggregate, value), mappers and predicates (key, value)."""
+
+_TEXTS: dict[str, str] = {}
+
+
+def learn(folder: Path) -> None:
+    """Read a folder's functions.json, if there is one, on top of those known already."""
+    path = folder / "functions.json"
+    if path.exists():
+        _TEXTS.update({name: entry["python"] for name, entry in json.loads(path.read_text()).items()})
+
+
+def s(value: Any) -> str:
+    """A value as the functions' texts print it."""
+    if value is None:
+        return "null"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def function(spec: Any) -> Function:
+    """The function that a case names: `"concat"`, or `{"name": "key_lt", "arg": 3}`."""
+    name, argument = (spec, None) if isinstance(spec, str) else (spec["name"], spec.get("arg"))
+    if name == "stateful_counter":
+        return _counter()
+    return partial(eval(_TEXTS[name], {"s": s}), arg=argument)
+
+
+def _counter() -> Function:
+    """Made once for each step that names it: there is one partition, so one processor."""
+    calls = count(1)
+    return lambda key, value: next(calls)
+
+
+learn(Path(__file__).parent / "cases")

@@ -1,0 +1,78 @@
+"""Every case that was recorded from Kafka Streams 4.1.0: input by input, and sent in batches."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import TypeVar
+
+import pytest
+
+from tests.conformance import batches, runner
+from tests.conformance.batches import Answers, Comparison
+from tests.conformance.runner import Case
+from tests.conformance.topologies import build
+from tests.conformance.unsupported import Unsupported
+
+Record = Callable[[str, object], None]
+Result = TypeVar("Result")
+
+OTHERWISE: dict[str, str] = {}
+"""Cases with a quirk of Kafka Streams that streamtopo does not copy, and why."""
+
+
+def test_as_given(case: Case, record_property: Record) -> None:
+    record_property("operator", case["operator"])
+    record_property("sent", "as given")
+    skip_decided(case)
+    judge(case, supported(lambda: runner.differences(case)))
+
+
+def test_in_two_batches(batch_case: Case, answers: Answers, record_property: Record) -> None:
+    """One batch, and cut in two at every place."""
+    send(batch_case, list(range(len(batches.records(batch_case)))), 10_000, answers, record_property)
+
+
+@pytest.mark.parametrize("chunk", [1, 2])
+def test_in_chunks(batch_case: Case, chunk: int, answers: Answers, record_property: Record) -> None:
+    """One batch; results do not depend on where the engine cuts it."""
+    send(batch_case, [0], chunk, answers, record_property)
+
+
+def send(case: Case, cuts: list[int], chunk: int, answers: Answers, record_property: Record) -> None:
+    record_property("operator", case["operator"])
+    record_property("sent", "in batches")
+    skip_decided(case)
+    topology = supported(lambda: build(case["params"])).topology
+    found: list[str] = []
+    tally: Counter[Comparison] = Counter()
+    for cut in cuts:
+        answer = batches.answer_for(case, cut, answers)
+        comparison = batches.comparison(topology, case, cut, answer)
+        tally[comparison] += 1
+        if comparison in batches.COMPARED:
+            found += batches.differences(case, cut, answer, ordered=comparison is Comparison.ROWS, chunk=chunk)
+    record_property("batches", {kind.value: number for kind, number in tally.items()})
+    judge(case, found)
+    if not any(tally[kind] for kind in batches.COMPARED):
+        pytest.skip(next(iter(tally)).value)
+
+
+def supported(act: Callable[[], Result]) -> Result:
+    try:
+        return act()
+    except Unsupported as lacking:
+        pytest.skip(str(lacking))
+
+
+def skip_decided(case: Case) -> None:
+    if case["id"] in OTHERWISE:
+        assert case.get("kafka_quirk"), "only quirks are left out by decision"
+        pytest.skip(OTHERWISE[case["id"]])
+
+
+def judge(case: Case, found: list[str]) -> None:
+    """The first difference says it; how many more there are, a count."""
+    if found:
+        more = f"\n… and {len(found) - 1} more" if len(found) > 1 else ""
+        pytest.fail(f"{case['id']}: {case['topology']}\n{found[0]}{more}", pytrace=False)

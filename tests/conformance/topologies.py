@@ -1,0 +1,298 @@
+"""Topologies from their description in a case: the DSL's steps, a low-level graph, or one store alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from streamtopo import KGroupedStream, KStream, KTable, StreamsBuilder, Topology, key_value_store
+from streamtopo.stores import StoreSpec
+from tests.conformance.functions import Function, function, s
+from tests.conformance.processors import spec_of, supplier
+from tests.conformance.unsupported import Unsupported
+from tests.conformance.values import ANY
+
+Step = dict[str, Any]
+APPLICATION = "conformance"
+
+
+@dataclass
+class Built:
+    """A case's topology, and where its outputs are: in topics, or seen by a `peek`."""
+
+    topology: Topology
+    captured: set[str] = field(default_factory=set)
+    """Topics whose rows the case expects; all of them are compared, those without expected rows too."""
+    peeked: set[str] = field(default_factory=set)
+    seen: list[tuple[str, Any, Any]] = field(default_factory=list)
+    """What peek and foreach saw: the topic it is recorded under, key and value."""
+
+
+def build(params: dict[str, Any]) -> Built:
+    if "nodes" in params:
+        return _from_nodes(params["nodes"])
+    if "store" in params:
+        return _from_store(params["store"])
+    return Steps().build(params["steps"])
+
+
+class Steps:
+    """Applies steps one after the other; each result is known by its step's id."""
+
+    def __init__(self) -> None:
+        self.builder = StreamsBuilder(APPLICATION)
+        self.results: dict[str, Any] = {}
+        self.seen: list[tuple[str, Any, Any]] = []
+        self.captured: set[str] = set()
+        self.only_captured: set[str] = set()
+        self.peeked: set[str] = set()
+        self._last: str | None = None
+
+    def build(self, steps: list[Step]) -> Built:
+        for step in steps:
+            self._apply(step)
+        topology = self.builder.build()
+        for source in topology.sources:
+            assert not self.only_captured & set(source.topics), "captured rows are written, and would be read again"
+        return Built(topology, self.captured, self.peeked, self.seen)
+
+    def _apply(self, step: Step) -> None:
+        operator = OPERATORS.get(step["op"])
+        if operator is None:
+            raise Unsupported(step["op"])
+        before = step.get("from", self._last)
+        result = operator(self, None if before is None else self.results[before], step)
+        if result is not None:
+            self._last = step.get("id", f"_{len(self.results)}")
+            self.results[self._last] = result
+
+
+# -- sources
+
+
+def _stream(steps: Steps, _: Any, step: Step) -> KStream:
+    topics = [re.compile(step["pattern"])] if "pattern" in step else step.get("topics") or [step["topic"]]
+    return steps.builder.stream(*topics, key=ANY, value=ANY, timestamp=_extractor(step.get("timestamp_extractor")))
+
+
+def _extractor(name: str | None) -> Callable[[Any, Any], int] | None:
+    if name is None:
+        return None
+    if name != "value":
+        raise Unsupported(f"timestamp_extractor {name}")
+    return lambda key, value: value if isinstance(value, int) and not isinstance(value, bool) else -1
+
+
+def _table(steps: Steps, _: Any, step: Step) -> KTable:
+    if step.get("store_type") == "versioned":
+        raise Unsupported("versioned table")
+    return steps.builder.table(step["topic"], key=ANY, value=ANY, name=step.get("store"))
+
+
+# -- record by record
+
+
+def _on_streams(operator: Callable[[KStream, Step], Any]) -> Callable[[Steps, Any, Step], Any]:
+    """For operators that only streams have so far."""
+
+    def apply(_: Steps, stream: Any, step: Step) -> Any:
+        if not isinstance(stream, KStream):
+            raise Unsupported(f"{type(stream).__name__}.{step['op']}")
+        return operator(stream, step)
+
+    return apply
+
+
+def _filter(stream: KStream, step: Step) -> KStream:
+    return stream.filter(function(step["fn"]))
+
+
+def _filter_not(stream: KStream, step: Step) -> KStream:
+    return stream.filter_not(function(step["fn"]))
+
+
+def _map(stream: KStream, step: Step) -> KStream:
+    return stream.map(function(step["fn"]))
+
+
+def _map_values(stream: KStream, step: Step) -> KStream:
+    return stream.map_values(function(step["fn"]), with_key=True)
+
+
+def _flat_map(stream: KStream, step: Step) -> KStream:
+    return stream.flat_map(function(step["fn"]))
+
+
+def _flat_map_values(stream: KStream, step: Step) -> KStream:
+    return stream.flat_map_values(function(step["fn"]), with_key=True)
+
+
+def _select_key(stream: KStream, step: Step) -> KStream:
+    return stream.select_key(function(step["fn"]))
+
+
+def _peek(steps: Steps, stream: KStream, step: Step) -> KStream:
+    return stream.peek(_seeing(steps, step["capture"]))
+
+
+def _foreach(steps: Steps, stream: KStream, step: Step) -> None:
+    stream.for_each(_seeing(steps, step["capture"]))
+
+
+def _seeing(steps: Steps, topic: str) -> Function:
+    steps.peeked.add(topic)
+    return lambda key, value: steps.seen.append((topic, key, value))
+
+
+def _merge(steps: Steps, stream: KStream, step: Step) -> KStream:
+    return stream.merge(steps.results[step["other"]])
+
+
+def _split(steps: Steps, stream: KStream, step: Step) -> None:
+    branches = {branch["id"]: function(branch["fn"]) for branch in step["branches"]}
+    steps.results.update(stream.split(branches, default=step.get("default") or False))
+
+
+def _repartition(stream: KStream, step: Step) -> KStream:
+    return stream.repartition(name=step.get("name"), partitions=step.get("partitions"))
+
+
+def _to(steps: Steps, stream: KStream, step: Step) -> None:
+    """What is captured is written too, and read back from the topic."""
+    if "topic_fn" in step:
+        stream.to(lambda key, value, context: f"{context.metadata.topic}-{s(key)}-{s(value)[0]}")
+        return
+    if step.get("capture", True):
+        steps.captured.add(step["topic"])
+        steps.only_captured.update([] if step.get("produce") else [step["topic"]])
+    stream.to(step["topic"])
+
+
+def _process(stream: KStream, step: Step) -> KStream:
+    spec = spec_of(step["processor"])
+    return stream.process(supplier(spec), stores=_stores(spec))
+
+
+def _process_values(stream: KStream, step: Step) -> KStream:
+    spec = spec_of(step["processor"])
+    return stream.process_values(supplier(spec), stores=_stores(spec))
+
+
+def _stores(spec: Step) -> list[str]:
+    return [spec["store"]] if "store" in spec else []
+
+
+# -- tables and groups
+
+
+def _to_table(stream: KStream, step: Step) -> KTable:
+    return stream.to_table(store=step.get("store"))
+
+
+def _to_stream(_: Steps, table: KTable, step: Step) -> KStream:
+    stream = table.to_stream()
+    return stream.select_key(function(step["key_fn"])) if "key_fn" in step else stream
+
+
+def _group_by_key(stream: KStream, step: Step) -> KGroupedStream:
+    return stream.group_by_key(name=step.get("name"))
+
+
+def _group_by(stream: KStream, step: Step) -> KGroupedStream:
+    return stream.group_by(function(step["fn"]), name=step.get("name"))
+
+
+def _count(_: Steps, grouped: KGroupedStream, step: Step) -> KTable:
+    return grouped.count(name=step.get("store"))
+
+
+def _reduce(_: Steps, grouped: KGroupedStream, step: Step) -> KTable:
+    return grouped.reduce(function(step["fn"]), name=step.get("store"))
+
+
+def _aggregate(_: Steps, grouped: KGroupedStream, step: Step) -> KTable:
+    add = function(step["fn"])
+    return grouped.aggregate(
+        lambda: step["init"], lambda key, value, row: add(row, value), value=ANY, name=step.get("store")
+    )
+
+
+OPERATORS: dict[str, Callable[[Steps, Any, Step], Any]] = {
+    "stream": _stream,
+    "table": _table,
+    "filter": _on_streams(_filter),
+    "filter_not": _on_streams(_filter_not),
+    "map": _on_streams(_map),
+    "map_values": _on_streams(_map_values),
+    "flat_map": _on_streams(_flat_map),
+    "flat_map_values": _on_streams(_flat_map_values),
+    "select_key": _on_streams(_select_key),
+    "peek": _peek,
+    "foreach": _foreach,
+    "merge": _merge,
+    "split": _split,
+    "repartition": _on_streams(_repartition),
+    "to": _to,
+    "process": _on_streams(_process),
+    "process_values": _on_streams(_process_values),
+    "to_table": _on_streams(_to_table),
+    "to_stream": _to_stream,
+    "group_by_key": _on_streams(_group_by_key),
+    "group_by": _on_streams(_group_by),
+    "count": _count,
+    "reduce": _reduce,
+    "aggregate": _aggregate,
+}
+
+
+# -- the low-level form
+
+
+def _from_nodes(nodes: list[Step]) -> Built:
+    topology = Topology(APPLICATION)
+    for node in nodes:
+        if node["node"] not in NODES:
+            raise Unsupported(node["node"])
+        NODES[node["node"]](topology, node)
+    return Built(topology, {node["topic"] for node in nodes if node["node"] == "sink"})
+
+
+def _source_node(topology: Topology, node: Step) -> None:
+    topology.add_source(node["name"], *node["topics"], key=ANY, value=ANY)
+
+
+def _processor_node(topology: Topology, node: Step) -> None:
+    topology.add_processor(node["name"], supplier(spec_of(node["processor"])), *node["parents"])
+
+
+def _sink_node(topology: Topology, node: Step) -> None:
+    topology.add_sink(node["name"], node["topic"], *node["parents"], key=ANY, value=ANY)
+
+
+def _store_node(topology: Topology, node: Step) -> None:
+    topology.add_state_store(_store(node["store"]), *node["processors"])
+
+
+NODES: dict[str, Callable[[Topology, Step], None]] = {
+    "source": _source_node,
+    "processor": _processor_node,
+    "sink": _sink_node,
+    "store": _store_node,
+}
+
+
+def _from_store(store: Step) -> Built:
+    """A store needs a task to be in, so there is a source that nothing is sent to."""
+    topology = Topology(APPLICATION)
+    topology.add_source("source", "nothing", key=ANY, value=ANY)
+    topology.add_processor("processor", supplier({"name": "swallow"}), "source")
+    topology.add_state_store(_store(store), "processor")
+    return Built(topology)
+
+
+def _store(store: Step) -> StoreSpec:
+    if store["type"] != "key_value":
+        raise Unsupported(f"{store['type']} store")
+    return key_value_store(store["name"], key=ANY, value=ANY, in_memory=store.get("in_memory", False))

@@ -1,0 +1,35 @@
+"""The serde of the cases: any string, integer, double, boolean, list or mapping, told apart by its first byte."""
+
+from __future__ import annotations
+
+import json
+import struct
+from typing import Any
+
+from streamtopo import Serde
+
+_STRING, _INTEGER, _DOUBLE, _BOOLEAN, _JSON = b"\1\2\3\4\5"
+
+
+def encode(value: Any) -> bytes:
+    """Values of one type are ordered as bytes the way SCHEMA.md says: UTF-8, and eight bytes, big end first."""
+    if isinstance(value, bool):
+        return struct.pack(">B?", _BOOLEAN, value)
+    if isinstance(value, int):
+        return struct.pack(">Bq", _INTEGER, value)
+    if isinstance(value, float):
+        return struct.pack(">Bd", _DOUBLE, value)
+    if isinstance(value, str):
+        return bytes([_STRING]) + value.encode()
+    return bytes([_JSON]) + json.dumps(value).encode()
+
+
+def decode(data: bytes) -> Any:
+    kind, rest = data[0], data[1:]
+    if kind in _FORMATS:
+        return struct.unpack(_FORMATS[kind], rest)[0]
+    return rest.decode() if kind == _STRING else json.loads(rest)
+
+
+_FORMATS = {_INTEGER: ">q", _DOUBLE: ">d", _BOOLEAN: ">?"}
+ANY = Serde("any", encode, decode)

@@ -24,5 +24,7 @@ class WorkerConfig:
     chunk: int = 10_000
     """Records in a round at most. Results do not depend on it."""
     on_error: OnError = OnError.FAIL
+    create_topics: int = 0
+    """Create a topic that a sink writes to and that does not exist, with so many partitions; 0 refuses."""
     accept_changes: bool = False
     """Start although the topology no longer fits the state it left behind."""

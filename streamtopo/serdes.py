@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import struct
 import types
 import typing
@@ -62,6 +63,15 @@ def serde_of(spec: Any, *, key: bool = False) -> Serde:
     """The serde for a type; with `key`, JSON is written with sorted names, so equal keys get equal bytes."""
     if isinstance(spec, Serde):
         return spec
+    try:
+        return _serde_of_type(spec, key)
+    except TypeError:  # an unhashable annotation, such as Literal[[]]
+        return _serde_of_type.__wrapped__(spec, key)
+
+
+@functools.cache
+def _serde_of_type(spec: Any, key: bool) -> Serde:
+    """Kept, so that the same type has the same serde wherever it is declared."""
     kind = _without_none(spec)
     if isinstance(kind, type) and kind in _PLAIN:
         return _PLAIN[kind]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any, NamedTuple
@@ -62,7 +63,12 @@ class Driver:
         self.wall_clock_ms = wall_clock_ms
         self._partitions = partitions
         self._config = WorkerConfig(
-            commit_interval=1 << 60, commit_pause=0, cache=cache, chunk=chunk, on_error=OnError(on_error)
+            commit_interval=1 << 60,
+            commit_pause=0,
+            cache=cache,
+            chunk=chunk,
+            on_error=OnError(on_error),
+            create_topics=partitions,
         )
         self._depth_first = depth_first
         self._stores: dict[TaskId, MemoryStore] = {}
@@ -109,7 +115,8 @@ class Driver:
     def advance(self, *, wall_clock_ms: int) -> None:
         """Let wall-clock time pass, and run what became due."""
         self.wall_clock_ms += wall_clock_ms
-        self.run()
+        if not self._crashed:
+            self.run()
 
     def crash(self) -> None:
         """The worker is gone, with its memory and the stores on its disk; the log remains."""
@@ -125,6 +132,11 @@ class Driver:
         self.worker = self._start()
         self.run()
 
+    def close(self) -> None:
+        """Close processors and stores; only needed where a test looks at that."""
+        if not self._crashed:
+            self.worker.close()
+
     def run(self) -> None:
         """Process until nothing is left to do."""
         while self.worker.run_once():
@@ -138,6 +150,9 @@ class Driver:
 
     def records(self, topic: str) -> list[DriverRecord]:
         """Each record that was not read yet, with all it carries; partition by partition."""
+        if topic not in self.log.topics():
+            known = ", ".join(sorted(self.log.topics()))
+            raise StreamtopoError(f'nothing writes topic "{topic}"; the topics so far are {known}')
         key, value = self._serdes_of(topic)
         return [
             DriverRecord(topic, key.decode_column([k])[0], value.decode_column([v])[0], time, part.partition, headers)
@@ -157,6 +172,13 @@ class Driver:
             known = ", ".join(sorted(self.topology.stores)) or "none"
             raise StreamtopoError(f'there is no store "{name}"; this topology has {known}')
         return DriverStore(self, name)
+
+    def dropped(self) -> dict[str, int]:
+        """How many rows were dropped, by reason, since the last restart."""
+        counted: Counter[str] = Counter()
+        for task in self.worker.tasks.values():
+            counted.update(task.dropped)
+        return dict(counted)
 
     # -- inside
 
@@ -202,7 +224,6 @@ class Driver:
         return self._stores.setdefault(id, MemoryStore())
 
     def _serdes_of(self, topic: str) -> tuple[Serde, Serde]:
-        self._create(topic)
         if topic not in self._serdes:
             matching = (source for source in self.topology.sources if source.matches(topic))
             self._serdes[topic] = next(((source.key, source.value) for source in matching), (BYTES, BYTES))

@@ -174,6 +174,8 @@ class Topology:
         partitioner: Partitioner | None = None,
     ) -> Self:
         """A sink into a topic, or into the topic that a function of (key, value, context) names per record."""
+        if isinstance(topic, str):
+            valid_name(topic, "topic")
         self.add(SinkNode(name, parents, topic, serde_of(key, key=True), serde_of(value), partitioner))
         return self
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 
 from streamtopo.engine.task import Changes, Task
 from streamtopo.logs import Committed, Member, Outcome
 from streamtopo.records import TopicPartition
+
+logger = logging.getLogger("streamtopo")
 
 
 def commit(tasks: Iterable[Task], member: Member) -> tuple[Committed, list[Task]]:
@@ -37,5 +40,6 @@ def _written(task: Task, changes: Changes, ends: Mapping[TopicPartition, int]) -
     try:
         task.write(changes, ends)
     except Exception:
+        logger.exception("task %s: the store could not be written; it is restored from its changelog", task.id)
         return False
     return True

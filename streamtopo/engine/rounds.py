@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from streamtopo.engine.inputs import Input, Part
-from streamtopo.records import Chunk, TopicPartition, interleave
+from streamtopo.records import Chunk, Order, TopicPartition, interleave
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +38,13 @@ class Round:
         for part, numbers in zip(self.parts, self.numbers, strict=True):
             source = part.input.source
             rows = part.rows.fresh(source) if fresh else part.rows
-            order = [(number,) for number in numbers] if paths else list(numbers) if ordered else None
-            chunk = Chunk(rows.keys, rows.values, rows.timestamps, rows.headers, order)  # type: ignore[arg-type]
-            if rows.size:
-                by_source.setdefault(source.name, []).append(chunk)
-        return {name: chunks[0] if len(chunks) == 1 else interleave(chunks) for name, chunks in by_source.items()}
+            order: list[Order] = [(number,) for number in numbers] if paths else list(numbers)
+            chunk = Chunk(rows.keys, rows.values, rows.timestamps, rows.headers, order)
+            by_source.setdefault(source.name, []).append(chunk)
+        together = {
+            name: several[0] if len(several) == 1 else interleave(several) for name, several in by_source.items()
+        }
+        return together if ordered else {name: replace(chunk, order=None) for name, chunk in together.items()}
 
     def rows_by_number(self) -> list[tuple[Part, int]]:
         """For each number, the part and the place in it: where a row came from."""

@@ -16,7 +16,7 @@ from streamtopo.engine.restore import Restoration
 from streamtopo.engine.stations import Failure
 from streamtopo.engine.task import Options, Task, TaskId
 from streamtopo.errors import PartitionError, SerdeError, StepError
-from streamtopo.logs import Log, Outcome
+from streamtopo.logs import Log, Outcome, Topic
 from streamtopo.records import Position, TopicPartition
 from streamtopo.stores import Store
 from streamtopo.topology import Topology
@@ -70,14 +70,16 @@ class Worker:
     # -- one turn
 
     def run_once(self, timeout: float = 0.0) -> bool:
-        """True if anything was read, restored, processed or committed."""
+        """True if anything was read, restored or processed, or a commit was due; then there may be more to do."""
         self._follow_assignment()
         restored = self._restore()
         read = self._read(0.0 if restored or self._uncommitted else timeout)
         worked = self._process() | self._tick()
         caught_up = not read and not worked
-        committed = self._commit_due(caught_up) and self.commit()
-        return restored or read or worked or committed
+        due = self._commit_due(caught_up)
+        if due:
+            self.commit()
+        return restored or read or worked or due
 
     def _read(self, timeout: float) -> bool:
         limit = self.config.chunk
@@ -285,7 +287,7 @@ class Worker:
 
     def _prepare(self) -> Plan:
         """Plan, create what is missing, and compare with what an earlier version left behind."""
-        existing = self.log.topics()
+        existing = dict(self.log.topics())
         planned = plan(self.topology, existing)
         note = f"{self.topology.application_id}/fingerprint"
         now = fingerprint(self.topology, planned)
@@ -294,18 +296,20 @@ class Worker:
         for topic in planned.internal:
             self.log.create(topic)
         self.log.write_note(note, text_of(now))
-        self._counts = {name: topic.partitions for name, topic in self.log.topics().items()}
+        self._planned_for = existing.keys() | {topic.name for topic in planned.internal}
         return planned
 
     def _look_for_new_topics(self) -> None:
         if not any(source.pattern for source in self.topology.sources):
             return
-        if self.log.topics().keys() != self._counts.keys():
+        if self.log.topics().keys() != self._planned_for:
             self.plan = self._prepare()
             self.member.subscribe(self.plan.topics)
 
     def _partitions(self, topic: str) -> int:
         if topic not in self._counts:
+            if self.config.create_topics and topic not in self.log.topics():
+                self.log.create(Topic(topic, self.config.create_topics))
             self._counts = {name: known.partitions for name, known in self.log.topics().items()}
         if topic not in self._counts:
             raise PartitionError(

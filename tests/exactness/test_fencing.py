@@ -1,0 +1,66 @@
+"""A worker that was away while its partitions moved commits nothing when it wakes."""
+
+from __future__ import annotations
+
+from streamtopo import StreamsBuilder, Topology
+from streamtopo.logs.memory import MemoryLog
+from streamtopo.testing import Driver
+
+
+def counting() -> Topology:
+    builder = StreamsBuilder("fencing")
+    builder.stream("in", key=str, value=str).group_by_key().count(name="counts").to_stream().to("out")
+    return builder.build()
+
+
+def asleep_with_work(log: MemoryLog) -> Driver:
+    """A worker that has processed a record and not yet committed it when the group takes it for dead."""
+    driver = Driver(counting(), log=log)
+    driver._append("in", b"k", b"v", 0, (), -1)
+    while not driver.worker._uncommitted:
+        driver.worker.run_once()
+    driver.worker.member.evict()  # type: ignore[attr-defined]
+    return driver
+
+
+def test_a_worker_that_wakes_after_its_partition_moved_commits_nothing() -> None:
+    log = MemoryLog()
+    zombie = asleep_with_work(log)
+    successor = Driver(counting(), log=log)
+    assert successor.read("out") == [("k", 1)]
+    assert zombie.worker.commit() is False
+    zombie.run()
+    assert successor.read("out") == []
+    assert zombie.worker.tasks == {}
+
+
+def test_a_worker_that_gets_its_partition_back_begins_from_what_the_other_did() -> None:
+    log = MemoryLog()
+    zombie = asleep_with_work(log)
+    successor = Driver(counting(), log=log)
+    successor.send("in", "v", key="k")
+    successor.close()
+    zombie.run()
+    zombie.send("in", "v", key="k")
+    assert [value for _, value in zombie.read("out")] == [1, 2, 3]
+    assert zombie.store("counts").get("k") == 3
+
+
+def test_two_workers_share_the_partitions_and_hand_them_over() -> None:
+    log = MemoryLog()
+    first = Driver(counting(), log=log, partitions=4)
+    for number in range(20):
+        first.send("in", "v", key=f"k{number % 5}")
+    second = Driver(counting(), log=log, partitions=4)
+    for _ in range(3):
+        first.run()
+        second.run()
+    assert len(first.worker.tasks) == len(second.worker.tasks) == 2
+    for number in range(20):
+        first._append("in", f"k{number % 5}".encode(), b"v", 0, (), -1)
+    first.run()
+    second.run()
+    first.crash()
+    second.run()
+    assert dict(second.store("counts").all()) == {f"k{number}": 8 for number in range(5)}
+    assert sorted(second.read("out")) == sorted((f"k{key}", count) for key in range(5) for count in range(1, 9))

@@ -122,9 +122,8 @@ def test_the_changelog_has_every_update_without_the_cache_and_the_last_with_it()
 def test_nothing_shows_before_it_is_committed() -> None:
     driver = Driver(counting(), log=DisturbedLog())
     DisturbedMember.ending = "not done"
-    driver.worker._journal.clear()
     driver._append("in", b"k", b"a", 0, (), -1)
-    while not driver.worker._uncommitted:
+    while not driver.worker._pace.undurable:
         driver.worker.run_once()
     assert driver.read("out") == []
     driver.run()

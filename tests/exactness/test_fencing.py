@@ -17,7 +17,7 @@ def asleep_with_work(log: MemoryLog) -> Driver:
     """A worker that has processed a record and not yet committed it when the group takes it for dead."""
     driver = Driver(counting(), log=log)
     driver._append("in", b"k", b"v", 0, (), -1)
-    while not driver.worker._uncommitted:
+    while not driver.worker._pace.undurable:
         driver.worker.run_once()
     driver.worker.member.evict()  # type: ignore[attr-defined]
     return driver

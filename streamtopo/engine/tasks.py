@@ -1,0 +1,115 @@
+"""The tasks of one worker: opened, restored and closed as the group assigns their partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from streamtopo.engine.outbox import Outbox
+from streamtopo.engine.restore import Restoration
+from streamtopo.engine.task import Options, Task, TaskId
+from streamtopo.engine.topics import Topics
+from streamtopo.logs import Log, Member
+from streamtopo.records import Position, TopicPartition
+from streamtopo.stores import Store
+from streamtopo.topology import Topology
+
+
+class Opening(NamedTuple):
+    """A task that is being restored, with its positions, which were read before its changelogs' ends were."""
+
+    task: Task
+    positions: Mapping[TopicPartition, Position]
+    stores: list[Restoration]
+
+
+class Tasks:
+    def __init__(
+        self,
+        topology: Topology,
+        log: Log,
+        topics: Topics,
+        open_store: Callable[[TaskId], Store],
+        options: Options,
+    ) -> None:
+        self.ready: dict[TaskId, Task] = {}
+        self.opening: dict[TaskId, Opening] = {}
+        self._topology = topology
+        self._log = log
+        self._topics = topics
+        self._open_store = open_store
+        self._options = options
+        self.member: Member = log.join(topology.application_id, topics.plan.topics)
+        self.outbox = Outbox(self.member.send, topics.partitions)
+
+    def follow_assignment(self, commit: Callable[[], object]) -> None:
+        """Close what the group took away, after a last commit, and begin to open what it gave."""
+        if self._topics.refresh():
+            self.member.subscribe(self._topics.plan.topics)
+        wanted = self._wanted(self.member.assignment())
+        held = {id: frozenset(task.inputs) for id, task in self.ready.items()}
+        held |= {id: frozenset(opening.positions) for id, opening in self.opening.items()}
+        revoked = [id for id, partitions in held.items() if wanted.get(id) != partitions]
+        if revoked:
+            commit()
+            for id in revoked:
+                self._close(id)
+            self.member.release(partition for id in revoked for partition in held[id])
+        for id in wanted.keys() - self.ready.keys() - self.opening.keys():
+            self.opening[id] = self._begin(id, wanted[id])
+
+    def restore(self, limit: int) -> bool:
+        """One slice of each store that is behind; tasks that are ready do not wait for others."""
+        restored = False
+        for id, (task, positions, stores) in list(self.opening.items()):
+            for store in stores:
+                restored |= store.step(limit) > 0
+            if all(store.done for store in stores):
+                del self.opening[id]
+                task.open(positions)
+                self.ready[id] = task
+                for partition, position in positions.items():
+                    self.member.seek(partition, position.offset)
+                restored = True
+        return restored
+
+    def reading(self, partition: TopicPartition) -> Task | None:
+        return next((task for task in self.ready.values() if partition in task.inputs), None)
+
+    def drop(self, tasks: Iterable[Task]) -> None:
+        """Close tasks whose work, or store, is not to be trusted; they are restored from the log and opened anew."""
+        for task in list(tasks):
+            self._close(task.id)
+
+    def close(self) -> None:
+        for id in [*self.ready, *self.opening]:
+            self._close(id)
+        self.member.leave()
+
+    def _wanted(self, assigned: frozenset[TopicPartition]) -> dict[TaskId, frozenset[TopicPartition]]:
+        """Tasks all of whose partitions are ours."""
+        wanted = {}
+        for number, topics in enumerate(self._topics.plan.topics):
+            for partition in range(self._topics.plan.tasks[number]):
+                parts = {
+                    TopicPartition(name, partition) for name in topics if partition < self._topics.partitions(name)
+                }
+                if parts and parts <= assigned:
+                    wanted[TaskId(number, partition)] = frozenset(parts)
+        return wanted
+
+    def _begin(self, id: TaskId, partitions: frozenset[TopicPartition]) -> Opening:
+        subtopology = self._topics.plan.subtopologies[id.subtopology]
+        store = self._open_store(id)
+        task = Task(id, self._topology, subtopology, store, self.outbox, self._options)
+        committed = self.member.committed(partitions)
+        positions = {part: committed.get(part) or Position(self._log.start(part)) for part in partitions}
+        stores = [
+            Restoration(spec, task.changelog(spec.name), self._log, store) for spec in subtopology.stores if spec.logged
+        ]
+        return Opening(task, positions, stores)
+
+    def _close(self, id: TaskId) -> None:
+        task = self.opening.pop(id).task if id in self.opening else self.ready.pop(id, None)
+        if task is not None:
+            task.close()

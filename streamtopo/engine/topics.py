@@ -1,0 +1,56 @@
+"""The topics of one topology on one log: planned, created where they are internal, and looked at again for patterns."""
+
+from __future__ import annotations
+
+import logging
+
+from streamtopo.config import WorkerConfig
+from streamtopo.engine.fingerprint import compare, fingerprint, text_of
+from streamtopo.engine.plan import Plan, plan
+from streamtopo.errors import PartitionError
+from streamtopo.logs import Log, Topic
+from streamtopo.topology import Topology
+
+logger = logging.getLogger("streamtopo")
+
+
+class Topics:
+    def __init__(self, topology: Topology, log: Log, config: WorkerConfig) -> None:
+        self._topology = topology
+        self._log = log
+        self._config = config
+        self._counts: dict[str, int] = {}
+        self.plan = self._prepare()
+
+    def refresh(self) -> bool:
+        """Plan anew if a source has a pattern and there are other topics than before; true if so."""
+        patterns = any(source.pattern for source in self._topology.sources)
+        if not patterns or self._log.topics().keys() == self._planned_for:
+            return False
+        self.plan = self._prepare()
+        return True
+
+    def partitions(self, topic: str) -> int:
+        if topic not in self._counts:
+            if self._config.create_topics and topic not in self._log.topics():
+                self._log.create(Topic(topic, self._config.create_topics))
+            self._counts = {name: known.partitions for name, known in self._log.topics().items()}
+        if topic not in self._counts:
+            raise PartitionError(
+                f'topic "{topic}" does not exist; create it first: streamtopo topics create {topic} --partitions 4'
+            )
+        return self._counts[topic]
+
+    def _prepare(self) -> Plan:
+        """Plan, create what is missing, and compare with what an earlier version left behind."""
+        existing = dict(self._log.topics())
+        planned = plan(self._topology, existing)
+        note = f"{self._topology.application_id}/fingerprint"
+        now = fingerprint(self._topology, planned)
+        for line in compare(None if self._config.accept_changes else self._log.note(note), now):
+            logger.info("new since the last start: %s", line)
+        for topic in planned.internal:
+            self._log.create(topic)
+        self._log.write_note(note, text_of(now))
+        self._planned_for = existing.keys() | {topic.name for topic in planned.internal}
+        return planned

@@ -27,7 +27,8 @@ LAYERS = [  # from top to bottom; what shares a line is independent of each othe
     {"stores", "logs"},
     {"serdes"},
     {"models"},
-    {"config", "durations", "partitioning", "records"},
+    {"config"},
+    {"durations", "partitioning", "records"},
     {"errors"},
 ]
 

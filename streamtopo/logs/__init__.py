@@ -41,7 +41,10 @@ class Member(Protocol):
         ...
 
     def poll(self, limit: int, timeout: float, paused: Container[TopicPartition] = ()) -> list[Batch]:
-        """Up to `limit` records of the partitions being read; waits up to `timeout` seconds for the first."""
+        """Up to `limit` records of the partitions being read; waits up to `timeout` seconds for the first.
+
+        Every partition gets its turn. It may return sooner with nothing, and a batch may have no records: a gap.
+        """
         ...
 
     def ends(self) -> Mapping[TopicPartition, int]:
@@ -59,7 +62,10 @@ class Member(Protocol):
         ...
 
     def commit(self, positions: Mapping[TopicPartition, Position]) -> Committed:
-        """Everything sent and these positions, or nothing; refused if a partition is another member's by now."""
+        """Everything sent and these positions, or nothing; refused if a partition is another member's by now.
+
+        Unless it is done, what was sent is kept until `abort` or `settle`.
+        """
         ...
 
     def abort(self) -> None:
@@ -90,7 +96,9 @@ class Log(Protocol):
         """Idempotent for an equal topic; an error for one that differs in its partition count."""
         ...
 
-    def delete(self, topic: str) -> None: ...
+    def delete(self, topic: str) -> None:
+        """With its records, owners and positions; one created under the same name later is another topic."""
+        ...
 
     def append(self, target: TopicPartition, columns: Columns) -> int:
         """Write at once, without a group; returns the next offset."""

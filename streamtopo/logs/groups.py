@@ -5,7 +5,34 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
+from streamtopo.logs import Topic
+from streamtopo.records import TopicPartition
+
 Unit = TypeVar("Unit")
+Subscription = tuple[tuple[str, ...], ...]
+"""The topics a member shares in; each tuple is shared out as one, partition by partition."""
+
+
+def share_of(
+    member: str,
+    members: Mapping[str, Subscription],
+    owners: Mapping[TopicPartition, str],
+    topics: Mapping[str, Topic],
+) -> set[TopicPartition]:
+    """What one member should work on, as far as the others let go of it."""
+    together = sorted({names for subscribed in members.values() for names in subscribed})
+    work = [unit for names in together for unit in _units([topics[name] for name in names if name in topics])]
+    held = {unit: owners[part] for unit in work for part in unit if part in owners}
+    shares = share_out(work, list(members), held)
+    return {part for unit, sharer in shares.items() if sharer == member for part in unit}
+
+
+def _units(topics: list[Topic]) -> list[tuple[TopicPartition, ...]]:
+    most = max((topic.partitions for topic in topics), default=0)
+    return [
+        tuple(TopicPartition(topic.name, number) for topic in topics if number < topic.partitions)
+        for number in range(most)
+    ]
 
 
 def share_out(work: Iterable[Unit], members: Sequence[str], owners: Mapping[Unit, str]) -> dict[Unit, str]:

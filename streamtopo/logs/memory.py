@@ -9,7 +9,7 @@ from collections.abc import Container, Iterable, Mapping
 
 from streamtopo.errors import LogError
 from streamtopo.logs import Committed, Outcome, Topic
-from streamtopo.logs.groups import share_out
+from streamtopo.logs.groups import Subscription, share_of
 from streamtopo.records import Batch, Columns, Headers, Position, TopicPartition
 
 
@@ -23,7 +23,8 @@ class MemoryLog:
         self._changed = threading.Condition(threading.RLock())
 
     def topics(self) -> Mapping[str, Topic]:
-        return self._topics
+        with self._changed:
+            return dict(self._topics)
 
     def create(self, topic: Topic) -> None:
         with self._changed:
@@ -38,8 +39,15 @@ class MemoryLog:
 
     def delete(self, topic: str) -> None:
         with self._changed:
-            for partition in range(self._topics.pop(topic).partitions):
-                del self._partitions[TopicPartition(topic, partition)]
+            if topic not in self._topics:
+                raise LogError(
+                    f'topic "{topic}" does not exist, so it cannot be deleted; list topics to see what there is'
+                )
+            gone = {TopicPartition(topic, number) for number in range(self._topics.pop(topic).partitions)}
+            for partition in gone:
+                del self._partitions[partition]
+            for group in self._groups.values():
+                group.forget_partitions(gone)
 
     def append(self, target: TopicPartition, columns: Columns) -> int:
         with self._changed:
@@ -48,7 +56,8 @@ class MemoryLog:
             return end
 
     def read(self, source: TopicPartition, offset: int, limit: int) -> Batch:
-        return self._partition(source).read(source, offset, limit)
+        with self._changed:
+            return self._partition(source).read(source, offset, limit)
 
     def start(self, partition: TopicPartition) -> int:
         return self._partition(partition).start
@@ -57,14 +66,17 @@ class MemoryLog:
         return self._partition(partition).end
 
     def delete_before(self, partition: TopicPartition, offset: int) -> None:
-        self._partition(partition).delete_before(offset)
+        with self._changed:
+            self._partition(partition).delete_before(offset)
 
     def compact(self, partition: TopicPartition) -> None:
         """Keep the last record of each key; offsets stay what they were, with gaps."""
-        self._partition(partition).compact()
+        with self._changed:
+            self._partition(partition).compact()
 
     def join(self, group: str, topics: Iterable[tuple[str, ...]]) -> MemoryMember:
-        return MemoryMember(self, self._groups.setdefault(group, _Group()), topics)
+        with self._changed:
+            return MemoryMember(self, self._groups.setdefault(group, _Group()), topics)
 
     def note(self, name: str) -> str | None:
         return self._notes.get(name)
@@ -107,9 +119,7 @@ class MemoryMember:
                 # What was lost is reported before it can be taken anew: its stores are behind by then.
                 self._forget(self._owned.keys() - kept)
                 return frozenset(kept)
-            work = group.work(self._log.topics())
-            shares = share_out(work, list(group.members), group.owners_of(work))
-            mine = {part for unit, member in shares.items() if member == self.id for part in unit}
+            mine = share_of(self.id, group.members, group.owners_of(), self._log.topics())
             for partition in mine - group.owners.keys():
                 self._owned[partition] = group.take_over(partition, self.id)
             return frozenset(mine & self._owned.keys())
@@ -145,11 +155,12 @@ class MemoryMember:
             share = -(-limit // (len(partitions) - place))
             batch = self._log.read(partition, self._next[partition], share)
             if batch.next_offset > self._next[partition]:
-                self._next[partition] = batch.next_offset
                 limit -= len(batch.offsets)
                 batches.append(batch)
             if limit <= 0:
                 break
+        # Only now: of a poll that fails nothing was handed out.
+        self._next.update((batch.source, batch.next_offset) for batch in batches)
         return batches
 
     def ends(self) -> Mapping[TopicPartition, int]:
@@ -171,6 +182,8 @@ class MemoryMember:
             for partition in positions:
                 if self._group.owners.get(partition) != (self.id, self._owned.get(partition)):
                     return Committed(Outcome.NOT_DONE, reason=f"{partition} belongs to another member by now")
+            for target, _ in self._sent:
+                self._log._partition(target)
             sent, self._sent = self._sent, []
             ends = {target: self._log.append(target, columns) for target, columns in sent}
             self._group.positions.update(positions)
@@ -225,20 +238,22 @@ class _Partition:
         rows = slice(first, first + limit)
         offsets = self.offsets[rows]
         whole = first + limit >= len(self.offsets)
+        following = offsets[-1] + 1 if offsets else offset
         columns = Columns(
             self.keys[rows],
             self.values[rows],
             self.timestamps[rows],
             None if self.headers is None else self.headers[rows],
         )
-        return Batch(source, columns, offsets, self.end if whole else offsets[-1] + 1)
+        return Batch(source, columns, offsets, self.end if whole else following)
 
     def delete_before(self, offset: int) -> None:
         self.start = min(max(offset, self.start), self.end)
         self._keep(range(bisect_left(self.offsets, self.start), len(self.offsets)))
 
     def compact(self) -> None:
-        last = {key: row for row, key in enumerate(self.keys)}
+        # A record without a key replaces no other.
+        last = {row if key is None else key: row for row, key in enumerate(self.keys)}
         self._keep(sorted(last.values()))
 
     def _keep(self, rows: Iterable[int]) -> None:
@@ -250,22 +265,15 @@ class _Partition:
         self.headers = None if self.headers is None else [self.headers[row] for row in rows]
 
 
-Unit = tuple[TopicPartition, ...]
-
-
 class _Group:
     def __init__(self) -> None:
-        self.members: dict[str, tuple[tuple[str, ...], ...]] = {}
+        self.members: dict[str, Subscription] = {}
         self.owners: dict[TopicPartition, tuple[str, int]] = {}
         self.positions: dict[TopicPartition, Position] = {}
         self.epoch = 0
 
-    def work(self, topics: Mapping[str, Topic]) -> list[Unit]:
-        together = sorted({names for subscribed in self.members.values() for names in subscribed})
-        return [unit for names in together for unit in _units([topics[name] for name in names if name in topics])]
-
-    def owners_of(self, work: list[Unit]) -> dict[Unit, str]:
-        return {unit: self.owners[part][0] for unit in work for part in unit if part in self.owners}
+    def owners_of(self) -> dict[TopicPartition, str]:
+        return {partition: member for partition, (member, _) in self.owners.items()}
 
     def take_over(self, partition: TopicPartition, member: str) -> int:
         self.epoch += 1
@@ -276,10 +284,7 @@ class _Group:
         self.members.pop(member, None)
         self.owners = {part: owner for part, owner in self.owners.items() if owner[0] != member}
 
-
-def _units(topics: list[Topic]) -> list[Unit]:
-    most = max((topic.partitions for topic in topics), default=0)
-    return [
-        tuple(TopicPartition(topic.name, number) for topic in topics if number < topic.partitions)
-        for number in range(most)
-    ]
+    def forget_partitions(self, gone: set[TopicPartition]) -> None:
+        """A topic created anew under the name is another topic."""
+        self.owners = {part: owner for part, owner in self.owners.items() if part not in gone}
+        self.positions = {part: position for part, position in self.positions.items() if part not in gone}

@@ -1,0 +1,217 @@
+"""Records as Arrow record batches: columns to bytes and back, with no Python per record. The one place for pyarrow."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, pairwise
+from typing import Any, NamedTuple, TypeVar
+
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from streamtopo.errors import LogError
+from streamtopo.records import Columns, Headers
+
+T = TypeVar("T")
+MOST_BYTES = 1 << 20
+MOST_ROWS = 10_000
+
+_HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+_PLAIN = pa.schema([("key", pa.binary()), ("value", pa.binary()), ("timestamp", pa.int64())])
+_HEADED = _PLAIN.append(pa.field("headers", _HEADERS))
+_OFFSET = pa.field("offset", pa.int64())
+
+
+class Encoded(NamedTuple):
+    """One batch, ready to be stored; `offsets` is None where they follow each other."""
+
+    rows: int
+    min_timestamp: int
+    max_timestamp: int
+    data: Any
+    offsets: list[int] | None = None
+
+    @property
+    def size(self) -> int:
+        return len(self.data)
+
+
+def encode(columns: Columns) -> list[Encoded]:
+    """The records in batches of at most a megabyte, or one record, each."""
+    rows = len(columns.keys)
+    if rows > MOST_ROWS:
+        starts = range(0, rows, MOST_ROWS)
+        return [piece for start in starts for piece in encode(_slice(columns, start, start + MOST_ROWS))]
+    if not rows:
+        return []
+    arrays = _arrays(columns)
+    if any(isinstance(array, pa.ChunkedArray) for array in arrays):  # more than 2 GB in a column
+        half = rows // 2
+        return encode(_slice(columns, 0, half)) + encode(_slice(columns, half, rows))
+    batch = pa.RecordBatch.from_arrays(arrays, schema=_PLAIN if columns.headers is None else _HEADED)
+    return [_encoded(piece) for piece in _cut(batch)]
+
+
+def _arrays(columns: Columns) -> list[Any]:
+    try:
+        arrays = [
+            pa.array(columns.keys, pa.binary()),
+            pa.array(columns.values, pa.binary()),
+            pa.array(columns.timestamps, pa.int64()),
+        ]
+        if columns.headers is not None:
+            arrays.append(pa.array(columns.headers, _HEADERS))
+    except (pa.ArrowException, TypeError, OverflowError) as error:
+        raise LogError(
+            f"records cannot be written: {error}; keys and values are bytes or None, timestamps milliseconds as "
+            "an int, headers pairs of str and bytes"
+        ) from error
+    return arrays
+
+
+def _slice(columns: Columns, start: int, stop: int) -> Columns:
+    return Columns(*(column and column[start:stop] for column in columns))  # type: ignore[arg-type]
+
+
+def _cut(batch: Any) -> Iterator[Any]:
+    if batch.nbytes <= MOST_BYTES or batch.num_rows == 1:
+        yield batch
+        return
+    half = batch.num_rows // 2
+    yield from _cut(batch.slice(0, half))
+    yield from _cut(batch.slice(half))
+
+
+def _encoded(batch: Any) -> Encoded:
+    timestamps = batch.column(2).to_pylist()
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    offsets = batch.column("offset").to_pylist() if "offset" in batch.schema.names else None
+    return Encoded(batch.num_rows, min(timestamps), max(timestamps), sink.getvalue(), offsets)
+
+
+class Run:
+    """Records read from one batch: a view of its bytes, decoded when asked."""
+
+    __slots__ = ("_base", "_batch", "_gaps")
+
+    def __init__(self, batch: Any, base: int, gaps: list[int] | None) -> None:
+        self._batch = batch
+        self._base = base
+        self._gaps = gaps
+
+    @classmethod
+    def open(cls, base: int, data: bytes) -> Run:
+        batch = pa.ipc.open_stream(data).read_next_batch()
+        gaps = batch.column("offset").to_pylist() if "offset" in batch.schema.names else None
+        return cls(batch, base, gaps)
+
+    def __len__(self) -> int:
+        return int(self._batch.num_rows)
+
+    @property
+    def offsets(self) -> Sequence[int]:
+        return range(self._base, self._base + len(self)) if self._gaps is None else self._gaps
+
+    def since(self, offset: int) -> Run:
+        """Without the records before this offset."""
+        return self.rows(bisect_left(self.offsets, offset), len(self))
+
+    def rows(self, start: int, stop: int) -> Run:
+        if start <= 0 and stop >= len(self):
+            return self
+        gaps = None if self._gaps is None else self._gaps[start:stop]
+        return Run(self._batch.slice(start, max(0, stop - start)), self._base + start, gaps)
+
+    def columns(self) -> Columns:
+        keys, values, timestamps = (self._batch.column(place).to_pylist() for place in range(3))
+        return Columns(keys, values, timestamps, self._headers())
+
+    def keys(self) -> list[bytes | None]:
+        keys: list[bytes | None] = self._batch.column(0).to_pylist()
+        return keys
+
+    @property
+    def key_bytes(self) -> int:
+        return int(self._batch.column(0).nbytes)
+
+    def tombstones(self) -> list[bool] | None:
+        """Which rows have no value; None if all have one."""
+        values = self._batch.column(1)
+        return values.is_null().to_pylist() if values.null_count else None
+
+    def _headers(self) -> list[Headers] | None:
+        if "headers" not in self._batch.schema.names:
+            return None
+        column = self._batch.column("headers")
+        pairs = column.flatten()
+        flat = list(zip(pairs.field("key").to_pylist(), pairs.field("value").to_pylist(), strict=True))
+        ends = column.offsets.to_pylist()
+        first = ends[0]
+        return [tuple(flat[start - first : end - first]) for start, end in pairwise(ends)]
+
+    def select(self, mask: list[bool], *, headed: bool) -> Any:
+        """The rows where the mask is true, with their offsets in a column."""
+        columns = [self._batch.column(place) for place in range(3)]
+        schema = _HEADED if headed else _PLAIN
+        if headed:
+            has = "headers" in self._batch.schema.names
+            columns.append(self._batch.column("headers") if has else pa.array([()] * len(self), _HEADERS))
+        columns.append(pa.array(self.offsets, pa.int64()))
+        whole = pa.RecordBatch.from_arrays(columns, schema=schema.append(_OFFSET))
+        return whole.filter(pa.array(mask, pa.bool_()))
+
+    @property
+    def headed(self) -> bool:
+        return "headers" in self._batch.schema.names
+
+
+def merge(runs: Sequence[Run], masks: Sequence[list[bool]]) -> list[Encoded]:
+    """The chosen rows of several runs as one batch, or as few as there can be."""
+    headed = any(run.headed for run in runs)
+    chosen = [run.select(mask, headed=headed) for run, mask in zip(runs, masks, strict=True)]
+    merged = pa.Table.from_batches(chosen).combine_chunks().to_batches()
+    return [_encoded(piece) for batch in merged if batch.num_rows for piece in _cut(batch)]
+
+
+def cut(runs: Sequence[Run], limit: int) -> tuple[list[Run], Run | None, bool]:
+    """Up to `limit` records; what is left of the run in which that ended; whether no other run is left."""
+    given = []
+    for place, run in enumerate(runs):
+        given.append(run.rows(0, limit))
+        if len(run) >= limit:
+            rest = run.rows(limit, len(run)) if len(run) > limit else None
+            return given, rest, place == len(runs) - 1
+        limit -= len(run)
+    return given, None, True
+
+
+def join_runs(runs: Sequence[Run]) -> tuple[Columns, Sequence[int]]:
+    """The runs' records, one after the other, and their offsets."""
+    if len(runs) == 1:
+        return runs[0].columns(), runs[0].offsets
+    if not runs:
+        return Columns([], [], []), []
+    first, last = runs[0].offsets[0], runs[-1].offsets[-1]
+    whole = last - first + 1 == sum(map(len, runs))
+    offsets = range(first, last + 1) if whole else _chained(run.offsets for run in runs)
+    return join_columns([run.columns() for run in runs]), offsets
+
+
+def join_columns(parts: Sequence[Columns]) -> Columns:
+    if len(parts) == 1:
+        return parts[0]
+    headers = None
+    if any(part.headers is not None for part in parts):
+        headers = _chained(part.headers or [()] * len(part.keys) for part in parts)
+    return Columns(
+        _chained(part.keys for part in parts),
+        _chained(part.values for part in parts),
+        _chained(part.timestamps for part in parts),
+        headers,
+    )
+
+
+def _chained(columns: Iterable[Sequence[T]]) -> list[T]:
+    return list(chain.from_iterable(columns))

@@ -1,0 +1,191 @@
+"""Retention, compaction and the return of free pages, in slices so short that no commit waits for long."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from functools import partial
+from typing import NamedTuple
+
+from streamtopo.errors import LogError
+from streamtopo.logs import Topic
+from streamtopo.logs.embedded import storage
+from streamtopo.logs.embedded.compaction import compaction, dirty
+from streamtopo.logs.embedded.database import Database, Now, busy, full, writing
+from streamtopo.records import TopicPartition
+
+PAUSE_MS = 1000
+"""Between the end of one pass over everything and the start of the next."""
+LOOK = 256
+"""Batches that one slice looks at for their age."""
+FREE_PAGES = 2048
+"""Free pages, beyond a quarter of all, that go back to the file system, so many at a time:"""
+PAGES = 64
+
+DAY_MS = 86_400_000
+
+
+class Policy(NamedTuple):
+    """What a topic's config says, under Kafka's names. Ages count from the append, not the record's timestamp.
+
+    A topic that is replayed with the timestamps of last year is not a year old.
+    """
+
+    retention_ms: int
+    retention_bytes: int
+    compacted: bool
+    tombstones_ms: int
+    dirty: float
+
+    @classmethod
+    def of(cls, topic: Topic) -> Policy:
+        policy = topic.config.get("cleanup.policy", "delete")
+        deleting = "delete" in policy
+        try:
+            return cls(
+                int(topic.config.get("retention.ms", -1)) if deleting else -1,
+                int(topic.config.get("retention.bytes", -1)) if deleting else -1,
+                "compact" in policy,
+                int(topic.config.get("delete.retention.ms", DAY_MS)),
+                float(topic.config.get("min.cleanable.dirty.ratio", 0.5)),
+            )
+        except ValueError as error:
+            raise LogError(
+                f'the config of topic "{topic.name}" has a value that is no number: {error}; times are in milliseconds'
+            ) from error
+
+
+class Cleaner:
+    """One process cleans at a time: the one that holds the lock, until its pass is over."""
+
+    def __init__(self, database: Database, now: Now) -> None:
+        self._database = database
+        self._now = now
+        self._one_thread = threading.Lock()
+        self._pass: Iterator[None] | None = None
+        self._ended = 0
+        self._file = -1
+
+    def clean(self, slice_ms: float) -> bool:
+        if not self._one_thread.acquire(blocking=False):
+            return False
+        try:
+            with self._database.explained():
+                return self._begun() and self._go_on(time.monotonic() + slice_ms / 1000)
+        finally:
+            self._one_thread.release()
+
+    def compact(self, partition: TopicPartition) -> None:
+        with self._database.explained(), closing(self._connect()) as connection:
+            topic = storage.extent(connection, partition).topic
+            policy = Policy.of(storage.topics(connection)[partition.topic][1])
+            for _ in compaction(connection, topic, partition.partition, self._now() - policy.tombstones_ms):
+                pass
+
+    def close(self) -> None:
+        with self._one_thread:
+            self._end()
+
+    def _begun(self) -> bool:
+        if self._pass is not None:
+            return True
+        if abs(self._now() - self._ended) < PAUSE_MS:
+            return False
+        self._file = os.open(self._database.directory / "clean.lock", os.O_CREAT | os.O_RDWR, 0o666)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._end()
+            return False
+        self._pass = self._everything()
+        return True
+
+    def _go_on(self, deadline: float) -> bool:
+        assert self._pass is not None
+        unfinished = False
+        try:
+            for _ in self._pass:
+                if time.monotonic() > deadline:
+                    unfinished = True
+                    break
+        except sqlite3.Error as error:
+            # What cannot be cleaned now is cleaned later: a full disk must not stop those who only read.
+            if not (full(error) or busy(error)):
+                raise
+        finally:
+            if not unfinished:
+                self._end()
+        return unfinished
+
+    def _end(self) -> None:
+        self._pass = None
+        self._ended = self._now()
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = self._database.connect()
+        # No fsync for what is cleaned: after a power cut it is cleaned again, and the next commit syncs it anyway.
+        connection.execute("PRAGMA synchronous=NORMAL")
+        return connection
+
+    # -- a pass: each `yield` is a place to stop
+
+    def _everything(self) -> Iterator[None]:
+        with closing(self._connect()) as connection:
+            for (id,) in connection.execute("SELECT id FROM deleted_topics").fetchall():
+                yield from _swept(connection, partial(storage.sweep_deleted, connection, id))
+            for id, topic in storage.topics(connection).values():
+                for number in range(topic.partitions):
+                    yield from self._partition(connection, id, number, Policy.of(topic))
+            for id, number in storage.unswept(connection):
+                yield from _swept(connection, partial(storage.sweep, connection, id, number))
+            yield from _shrink(connection)
+
+    def _partition(self, connection: sqlite3.Connection, topic: int, number: int, policy: Policy) -> Iterator[None]:
+        if policy.retention_ms >= 0 or policy.retention_bytes >= 0:
+            yield from self._retention(connection, topic, number, policy)
+        if policy.compacted and dirty(connection, topic, number, policy.dirty):
+            yield from compaction(connection, topic, number, self._now() - policy.tombstones_ms)
+
+    def _retention(self, connection: sqlite3.Connection, topic: int, number: int, policy: Policy) -> Iterator[None]:
+        """Move the start past batches that are too old, or too many; whole batches only."""
+        oldest = self._now() - policy.retention_ms if policy.retention_ms >= 0 else float("-inf")
+        most = policy.retention_bytes if policy.retention_bytes >= 0 else float("inf")
+        size = storage.size(connection, topic, number)
+        start, enough = 0, False
+        while not enough and (batches := storage.stored(connection, topic, number, start, LOOK)):
+            for batch in batches:
+                enough = batch.appended >= oldest and size <= most
+                if enough:
+                    break
+                size -= batch.size
+                start = batch.last + 1
+            if start:
+                with writing(connection):
+                    storage.move_start(connection, topic, number, start)
+            yield
+
+
+def _swept(connection: sqlite3.Connection, sweep: Callable[[], bool]) -> Iterator[None]:
+    more = True
+    while more:
+        with writing(connection):
+            more = sweep()
+        yield
+
+
+def _shrink(connection: sqlite3.Connection) -> Iterator[None]:
+    while True:
+        (free,) = connection.execute("PRAGMA freelist_count").fetchone()
+        (pages,) = connection.execute("PRAGMA page_count").fetchone()
+        if free <= FREE_PAGES + pages // 4:
+            return
+        connection.execute(f"PRAGMA incremental_vacuum({PAGES})").fetchall()
+        yield

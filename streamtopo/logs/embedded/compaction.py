@@ -1,0 +1,111 @@
+"""Compaction: of each key the last record stays, with its offset; small batches become large ones on the way."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+
+from streamtopo.logs.embedded import storage
+from streamtopo.logs.embedded.batches import MOST_BYTES, MOST_ROWS, Run, merge
+from streamtopo.logs.embedded.database import writing
+from streamtopo.logs.embedded.storage import Stored
+
+MOST_KEYS = 500_000
+MOST_KEY_BYTES = 64 << 20
+"""What one compaction remembers of the records it has seen; what lies behind those waits for the next one."""
+LEAST = 1000
+"""Records that must have come since the last compaction to make another one worth it."""
+LOOK = 512
+
+Latest = dict[bytes | None, int]
+
+
+def dirty(connection: sqlite3.Connection, topic: int, number: int, ratio: float) -> bool:
+    """Whether the records that came since the last compaction are so large a part of all."""
+    row = connection.execute(
+        "SELECT next_offset - max(compacted, start_offset), records FROM partitions WHERE topic = ? AND partition = ?",
+        (topic, number),
+    ).fetchone()
+    return row is not None and row[0] >= LEAST and row[0] >= ratio * row[1]
+
+
+def compaction(connection: sqlite3.Connection, topic: int, number: int, tombstones_before: int) -> Iterator[None]:
+    """Stops at each `yield`. It may be broken off anywhere, and be done by two at once: it only removes what is old."""
+    latest: Latest = {}
+    end = 0
+    for reached in _last_of_each_key(connection, topic, number, latest):
+        end = reached
+        yield
+    for batches in _groups(connection, topic, number, end):
+        _rewrite(connection, topic, number, batches, (latest, tombstones_before))
+        yield
+    with writing(connection):
+        connection.execute(
+            "UPDATE partitions SET compacted = max(compacted, ?) WHERE topic = ? AND partition = ?",
+            (end, topic, number),
+        )
+
+
+def _last_of_each_key(connection: sqlite3.Connection, topic: int, number: int, latest: Latest) -> Iterator[int]:
+    """Fills `latest` with what came since the last compaction; yields the offset it has come to."""
+    # What is written from now on is for the next time: else a fast writer would keep this one busy for ever.
+    offset, end = connection.execute(
+        "SELECT max(compacted, start_offset), next_offset FROM partitions WHERE topic = ? AND partition = ?",
+        (topic, number),
+    ).fetchone() or (0, 0)
+    yield offset
+    size = 0
+    while offset < end and (found := storage.find(connection, topic, number, offset, MOST_ROWS, MOST_BYTES).blobs):
+        for blob in found:
+            run = Run.open(*blob).since(offset)
+            latest.update(zip(run.keys(), run.offsets, strict=True))
+            offset = run.offsets[-1] + 1
+            size += run.key_bytes
+        yield offset
+        if len(latest) > MOST_KEYS or size > MOST_KEY_BYTES:
+            break
+    # A record without a key replaces no other.
+    latest.pop(None, None)
+
+
+def _groups(connection: sqlite3.Connection, topic: int, number: int, end: int) -> Iterator[list[Stored]]:
+    """Neighbouring batches before `end` that together make about one full batch."""
+    offset = 0
+    group: list[Stored] = []
+    while batches := storage.stored(connection, topic, number, offset, LOOK):
+        for batch in batches:
+            if batch.last >= end:
+                batches = []
+                break
+            fits = sum(b.size for b in group) + batch.size <= MOST_BYTES
+            if group and not (fits and sum(b.rows for b in group) + batch.rows <= MOST_ROWS):
+                yield group
+                group = []
+            group.append(batch)
+        if not batches:
+            break
+        offset = batches[-1].last + 1
+    if group:
+        yield group
+
+
+def _rewrite(
+    connection: sqlite3.Connection, topic: int, number: int, batches: list[Stored], rule: tuple[Latest, int]
+) -> None:
+    runs = [Run.open(*blob) for blob in storage.data(connection, topic, number, batches[0].last, batches[-1].last)]
+    if [len(run) for run in runs] != [batch.rows for batch in batches]:
+        return
+    masks = [_kept(run, batch, *rule) for run, batch in zip(runs, batches, strict=True)]
+    if len(runs) == 1 and all(masks[0]):
+        return
+    merged = merge(runs, masks)
+    with writing(connection):
+        storage.replace(connection, topic, number, batches, merged)
+
+
+def _kept(run: Run, batch: Stored, latest: Latest, tombstones_before: int) -> list[bool]:
+    kept = [latest.get(key, 0) <= offset for key, offset in zip(run.keys(), run.offsets, strict=True)]
+    dead = run.tombstones() if batch.appended < tombstones_before else None
+    if dead is None:
+        return kept
+    return [keep and not tombstone for keep, tombstone in zip(kept, dead, strict=True)]

@@ -1,0 +1,265 @@
+"""One SQLite database in a directory: how it is opened, what its tables are, and how it is written to."""
+
+from __future__ import annotations
+
+import fcntl
+import sqlite3
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from streamtopo.errors import LogError
+from streamtopo.logs.embedded.places import prepare
+
+VERSION = 1
+PATIENCE = 10.0
+"""Seconds to wait for another process's transaction."""
+
+# In `batches`, `data` comes last so that the other columns are read without it.
+_TABLES = """
+CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE notes (name TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE topics (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, partitions INTEGER NOT NULL, config TEXT NOT NULL
+);
+CREATE TABLE deleted_topics (id INTEGER PRIMARY KEY);
+CREATE TABLE partitions (
+    topic INTEGER, partition INTEGER, start_offset INTEGER NOT NULL DEFAULT 0, next_offset INTEGER NOT NULL DEFAULT 0,
+    records INTEGER NOT NULL DEFAULT 0, bytes INTEGER NOT NULL DEFAULT 0, compacted INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (topic, partition)
+) WITHOUT ROWID;
+CREATE TABLE batches (
+    topic INTEGER NOT NULL, partition INTEGER NOT NULL, base_offset INTEGER NOT NULL, last_offset INTEGER NOT NULL,
+    count INTEGER NOT NULL, min_timestamp INTEGER NOT NULL, max_timestamp INTEGER NOT NULL, appended INTEGER NOT NULL,
+    bytes INTEGER NOT NULL, data BLOB NOT NULL
+);
+CREATE UNIQUE INDEX batches_by_offset ON batches (topic, partition, last_offset);
+CREATE TABLE positions (
+    group_name TEXT, topic INTEGER, partition INTEGER, next_offset INTEGER NOT NULL, metadata TEXT NOT NULL,
+    PRIMARY KEY (group_name, topic, partition)
+) WITHOUT ROWID;
+CREATE TABLE members (id TEXT PRIMARY KEY, group_name TEXT NOT NULL, topics TEXT NOT NULL, pid INTEGER NOT NULL);
+CREATE TABLE owners (
+    epoch INTEGER PRIMARY KEY AUTOINCREMENT, group_name TEXT NOT NULL, topic INTEGER NOT NULL,
+    partition INTEGER NOT NULL, member TEXT NOT NULL, UNIQUE (group_name, topic, partition)
+);
+CREATE INDEX owners_by_member ON owners (member);
+"""
+
+
+class Database:
+    """The connections of one process to one log; each is used by one thread at a time."""
+
+    def __init__(self, directory: Path, synchronous: str) -> None:
+        self.directory = directory.absolute()
+        self.file = self.directory / "log.db"
+        self._synchronous = synchronous
+        self._idle: list[sqlite3.Connection] = []
+        self._lock = threading.Lock()
+        self._closed = False
+        prepare(self.directory)
+        with self.explained():
+            self._create()
+
+    def connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self.file, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
+        try:
+            # Checkpoints are run by `checkpoints.py`, outside of commits.
+            for setting in (
+                "page_size=8192",
+                "auto_vacuum=INCREMENTAL",
+                f"synchronous={self._synchronous}",
+                "wal_autocheckpoint=0",
+                "journal_size_limit=67108864",
+                "secure_delete=OFF",
+                "cache_size=-8000",
+            ):
+                connection.execute(f"PRAGMA {setting}")
+        except sqlite3.Error:
+            connection.close()
+            raise
+        return connection
+
+    @contextmanager
+    def connection(self) -> Iterator[sqlite3.Connection]:
+        """A connection for this thread until the end of the block; database errors are explained."""
+        with self.explained():
+            with self._lock:
+                if self._closed:
+                    raise LogError(f'the log at "{self.directory}" is closed; open it again')
+                connection = self._idle.pop() if self._idle else None
+            connection = connection or self.connect()
+            try:
+                yield connection
+            finally:
+                self._give_back(connection)
+
+    def _give_back(self, connection: sqlite3.Connection) -> None:
+        with self._lock:
+            if self._closed or connection.in_transaction:
+                connection.close()
+            else:
+                self._idle.append(connection)
+
+    @contextmanager
+    def explained(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise explain(error, self.directory) from error
+        except OSError as error:
+            raise LogError(
+                f'the log at "{self.directory}": {error.strerror} ({error.filename}); mend that, and run the same '
+                "command again"
+            ) from error
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            while self._idle:
+                self._idle.pop().close()
+
+    def _create(self) -> None:
+        """Idempotent, and safe when several processes open a new directory at once."""
+        connection = self.connect()
+        try:
+            if _version(connection) == 0:
+                with exclusive(self.directory / "create.lock"):
+                    connection.execute("PRAGMA journal_mode=WAL")
+                    with writing(connection):
+                        if _version(connection) == 0:
+                            self._fill(connection)
+            if _version(connection) > VERSION:
+                raise LogError(
+                    f'the log at "{self.directory}" was written by a newer streamtopo (format {_version(connection)}, '
+                    f"this one knows {VERSION}); upgrade streamtopo"
+                )
+        finally:
+            connection.close()
+
+    def _fill(self, connection: sqlite3.Connection) -> None:
+        for statement in _TABLES.split(";"):
+            connection.execute(statement)
+        connection.execute("INSERT INTO meta VALUES ('id', ?), ('generation', 0)", (uuid.uuid4().hex,))
+        connection.execute(f"PRAGMA user_version={VERSION}")
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+# -- transactions
+
+
+@contextmanager
+def writing(connection: sqlite3.Connection) -> Iterator[None]:
+    """All that is written in the block, or nothing."""
+    begin(connection)
+    try:
+        yield
+        _commit(connection)
+    except BaseException:
+        roll_back(connection)
+        raise
+
+
+class InDoubt(sqlite3.OperationalError):
+    """COMMIT raised an error after which the transaction may, or may not, be there."""
+
+
+def _commit(connection: sqlite3.Connection) -> None:
+    try:
+        connection.execute("COMMIT")
+    except sqlite3.Error as error:
+        if full(error) or busy(error):
+            raise
+        doubt = InDoubt(str(error))
+        doubt.sqlite_errorname = name_of(error)
+        raise doubt from error
+
+
+def begin(connection: sqlite3.Connection) -> None:
+    """Take the write lock. SQLite's own waiting sleeps longer than most of our transactions last."""
+    deadline = time.monotonic() + PATIENCE
+    pause = 0.0002
+    connection.execute("PRAGMA busy_timeout=0")
+    try:
+        while True:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                return
+            except sqlite3.OperationalError as error:
+                if not busy(error) or time.monotonic() > deadline:
+                    raise
+            time.sleep(pause)
+            pause = min(pause * 1.3, 0.002)
+    finally:
+        connection.execute(f"PRAGMA busy_timeout={int(PATIENCE * 1000)}")
+
+
+def roll_back(connection: sqlite3.Connection) -> None:
+    if connection.in_transaction:
+        with suppress(sqlite3.Error):
+            connection.execute("ROLLBACK")
+
+
+@contextmanager
+def reading(connection: sqlite3.Connection) -> Iterator[None]:
+    """One state of the log for all statements in the block."""
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        connection.execute("COMMIT")
+
+
+@contextmanager
+def exclusive(path: Path) -> Iterator[None]:
+    """One process at a time; the kernel lets go of it when the process dies."""
+    with path.open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+# -- errors
+
+
+def busy(error: sqlite3.Error) -> bool:
+    return name_of(error).startswith("SQLITE_BUSY")
+
+
+def full(error: sqlite3.Error) -> bool:
+    return name_of(error) in ("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE")
+
+
+def name_of(error: sqlite3.Error) -> str:
+    return getattr(error, "sqlite_errorname", "")
+
+
+_EXPLANATIONS: list[tuple[str, str]] = [
+    ("SQLITE_BUSY", "another process has been writing for too long; look for a stopped one (ps: state T)"),
+    ("SQLITE_FULL", "the disk is full; make room, and run the same command again: nothing is lost"),
+    ("SQLITE_IOERR_SHMSIZE", "the disk is full; make room, and run the same command again: nothing is lost"),
+    ("SQLITE_READONLY", "it cannot be written to; check the permissions of the directory and its files"),
+    ("SQLITE_CANTOPEN", "it cannot be opened; check the permissions of the directory and its files"),
+    ("SQLITE_NOTADB", "log.db is not a database, or is damaged; restore a copy, or move the directory away"),
+    ("SQLITE_CORRUPT", "log.db is damaged; restore a copy, or move the directory away and start anew"),
+    ("SQLITE_TOOBIG", "a record is too large; a record may have up to a gigabyte"),
+    ("SQLITE_IOERR", "the disk failed; see the system's log, and run the same command again when it is mended"),
+]
+
+
+def explain(error: sqlite3.Error, directory: Path) -> LogError:
+    name = name_of(error)
+    what = next((text for prefix, text in _EXPLANATIONS if name.startswith(prefix)), "")
+    return LogError(f'the log at "{directory}": {what or "unexpected"} ({name or type(error).__name__}: {error})')
+
+
+Now = Callable[[], int]
+
+
+def wall_clock() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,139 @@
+"""The embedded log: topics, records and notes in one directory, shared by the processes of a machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from weakref import WeakSet
+
+from streamtopo.errors import LogError
+from streamtopo.logs import Topic
+from streamtopo.logs.embedded import storage
+from streamtopo.logs.embedded.batches import Run, cut, encode, join_runs
+from streamtopo.logs.embedded.checkpoints import Checkpoints
+from streamtopo.logs.embedded.cleaning import Cleaner, Policy
+from streamtopo.logs.embedded.database import Database, Now, reading, wall_clock, writing
+from streamtopo.logs.embedded.member import EmbeddedMember
+from streamtopo.logs.embedded.presence import LEASE
+from streamtopo.records import Batch, Columns, TopicPartition
+
+
+class EmbeddedLog:
+    """`synchronous`: with FULL a commit is on the disk when it is done; with NORMAL a power cut may take the last ones.
+
+    `now` is the wall clock, in milliseconds, that retention goes by.
+    """
+
+    def __init__(
+        self,
+        path: str | Path = ".streamtopo",
+        *,
+        synchronous: str = "full",
+        lease: float = LEASE,
+        now: Now = wall_clock,
+    ) -> None:
+        if synchronous.lower() not in ("full", "normal"):
+            raise LogError(f'synchronous is "full" or "normal", not "{synchronous}"')
+        self.path = Path(path)
+        self._database = Database(self.path, synchronous.upper())
+        self._checkpoints = Checkpoints(self._database)
+        self._cleaner = Cleaner(self._database, now)
+        self._lease = lease
+        self._now = now
+        self._members: WeakSet[EmbeddedMember] = WeakSet()
+        with self._database.connection() as connection:
+            self.id: str = connection.execute("SELECT value FROM meta WHERE name = 'id'").fetchone()[0]
+
+    # -- topics
+
+    def topics(self) -> Mapping[str, Topic]:
+        with self._database.connection() as connection:
+            return {name: topic for name, (_, topic) in storage.topics(connection).items()}
+
+    def create(self, topic: Topic) -> None:
+        Policy.of(topic)  # better now than when it is cleaned
+        with self._database.connection() as connection, writing(connection):
+            storage.create(connection, topic)
+
+    def delete(self, topic: str) -> None:
+        with self._database.connection() as connection:
+            with writing(connection):
+                id = storage.delete(connection, topic)
+            more = True
+            while more:
+                with writing(connection):
+                    more = storage.sweep_deleted(connection, id)
+
+    # -- records
+
+    def append(self, target: TopicPartition, columns: Columns) -> int:
+        batches = encode(columns)
+        with self._database.connection() as connection:
+            with writing(connection):
+                end = storage.append(connection, target, batches, self._now())
+            self._checkpoints.wrote(sum(batch.size for batch in batches))
+            return end
+
+    def read(self, source: TopicPartition, offset: int, limit: int) -> Batch:
+        with self._database.connection() as connection, reading(connection):
+            known = storage.extent(connection, source)
+            storage.check_inside(source, offset, known)
+            found = storage.find(connection, known.topic, source.partition, offset, limit, float("inf"))
+        runs = [Run.open(*blob).since(offset) for blob in found.blobs]
+        given, rest, last = cut(runs, limit)
+        columns, offsets = join_runs(given)
+        if found.exhausted and last and rest is None:
+            return Batch(source, columns, offsets, known.end)
+        return Batch(source, columns, offsets, offsets[-1] + 1 if offsets else offset)
+
+    def start(self, partition: TopicPartition) -> int:
+        with self._database.connection() as connection:
+            return storage.extent(connection, partition).start
+
+    def end(self, partition: TopicPartition) -> int:
+        with self._database.connection() as connection:
+            return storage.extent(connection, partition).end
+
+    # -- cleaning
+
+    def delete_before(self, partition: TopicPartition, offset: int) -> None:
+        with self._database.connection() as connection:
+            with writing(connection):
+                topic = storage.extent(connection, partition).topic
+                storage.move_start(connection, topic, partition.partition, offset)
+            more = True
+            while more:
+                with writing(connection):
+                    more = storage.sweep(connection, topic, partition.partition)
+
+    def clean(self, slice_ms: float = 10) -> bool:
+        """Retention and compaction, for about so long; True if there is more to do. For moments without work."""
+        return self._cleaner.clean(slice_ms)
+
+    def compact(self, partition: TopicPartition) -> None:
+        """Keep the last record of each key, now; offsets stay what they were, with gaps."""
+        self._cleaner.compact(partition)
+
+    # -- groups and notes
+
+    def join(self, group: str, topics: Iterable[tuple[str, ...]]) -> EmbeddedMember:
+        member = EmbeddedMember(self._database, self._checkpoints, group, topics, lease=self._lease, now=self._now)
+        self._members.add(member)
+        return member
+
+    def note(self, name: str) -> str | None:
+        with self._database.connection() as connection:
+            row = connection.execute("SELECT text FROM notes WHERE name = ?", (name,)).fetchone()
+            return None if row is None else str(row[0])
+
+    def write_note(self, name: str, text: str) -> None:
+        with self._database.connection() as connection, writing(connection):
+            connection.execute("INSERT OR REPLACE INTO notes VALUES (?, ?)", (name, text))
+
+    def close(self) -> None:
+        """Members that are still there leave."""
+        for member in list(self._members):
+            member.leave()
+        self._checkpoints.close()
+        self._cleaner.close()
+        self._database.close()

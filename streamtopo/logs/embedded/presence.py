@@ -1,0 +1,94 @@
+"""Who is alive: a member holds a kernel lock on a file of its own, and writes into it that it is not stopped."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+import time
+import uuid
+from contextlib import suppress
+from pathlib import Path
+
+LEASE = 10.0
+"""Seconds without a sign of life after which a process that still holds its lock counts as stopped."""
+UNUSED = 300.0
+"""Seconds without a call after which a member shows no more signs of life: its thread hangs, or forgot it."""
+
+
+class Presence:
+    """The lock goes with the process, at once. Signs of life come from a thread, so that a slow step is no death.
+
+    They are written to the file, not the database: no transaction, no fsync, and no news for anyone.
+    """
+
+    def __init__(self, members: Path, lease: float) -> None:
+        self.id = uuid.uuid4().hex
+        self._path = members / self.id
+        self._file = _locked(self._path)
+        self._used = time.monotonic()
+        self._left = threading.Event()
+        self._sign()
+        self._thread = threading.Thread(target=self._show, args=(min(1.0, lease / 10),), daemon=True)
+        self._thread.start()
+
+    def used(self) -> None:
+        self._used = time.monotonic()
+
+    def leave(self) -> None:
+        if not self._left.is_set():
+            self._left.set()
+            self._thread.join()
+            self._path.unlink(missing_ok=True)
+            os.close(self._file)
+
+    def _show(self, pause: float) -> None:
+        while not self._left.wait(pause):
+            if time.monotonic() - self._used < UNUSED:
+                self._sign()
+
+    def _sign(self) -> None:
+        with suppress(OSError):  # a full disk: the file is there, and the lock speaks for us until the lease ends
+            os.pwrite(self._file, _since_boot().to_bytes(8, "big"), 0)
+
+
+def _locked(path: Path) -> int:
+    while True:
+        file = os.open(path, os.O_CREAT | os.O_RDWR, 0o666)
+        fcntl.flock(file, fcntl.LOCK_EX)
+        if os.fstat(file).st_nlink:
+            return file
+        os.close(file)  # somebody took it for a dead member's before it was locked
+
+
+def alive(members: Path, id: str, lease: float) -> bool:
+    try:
+        file = os.open(members / id, os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        signed = os.pread(file, 8, 0)
+        return not signed or _since_boot() - int.from_bytes(signed, "big") <= lease * 1000
+    else:
+        return False
+    finally:
+        os.close(file)
+
+
+def remove_files_of_dead(members: Path) -> None:
+    """A file that nobody holds locked has no process; one of a stopped process is left to it."""
+    for path in members.iterdir():
+        with suppress(OSError):
+            file = os.open(path, os.O_RDONLY)
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                path.unlink()
+            finally:
+                os.close(file)
+
+
+def _since_boot() -> int:
+    """Milliseconds that no change of the wall clock touches, the same in all processes of the machine."""
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000

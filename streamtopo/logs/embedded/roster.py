@@ -1,0 +1,101 @@
+"""A group's members, owners and positions as rows: statements that run inside somebody else's transaction."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from streamtopo.logs.embedded.storage import bump, topics
+from streamtopo.logs.groups import Subscription, share_of
+from streamtopo.records import Position, TopicPartition
+
+
+class Owner(NamedTuple):
+    member: str
+    epoch: int
+
+
+class Roster(NamedTuple):
+    members: dict[str, Subscription]
+    owners: dict[TopicPartition, Owner]
+
+
+def load(connection: sqlite3.Connection, group: str) -> Roster:
+    members = connection.execute("SELECT id, topics FROM members WHERE group_name = ? ORDER BY rowid", (group,))
+    owners = connection.execute(
+        "SELECT t.name, o.partition, o.member, o.epoch FROM owners o JOIN topics t ON t.id = o.topic "
+        "WHERE o.group_name = ?",
+        (group,),
+    )
+    return Roster(
+        {id: tuple(tuple(names) for names in json.loads(subscribed)) for id, subscribed in members.fetchall()},
+        {TopicPartition(topic, number): Owner(member, epoch) for topic, number, member, epoch in owners.fetchall()},
+    )
+
+
+def share(connection: sqlite3.Connection, roster: Roster, member: str) -> set[TopicPartition]:
+    """What the member should work on, as far as others let go of it."""
+    described = {name: topic for name, (_, topic) in topics(connection).items()}
+    owners = {partition: owner.member for partition, owner in roster.owners.items()}
+    return share_of(member, roster.members, owners, described)
+
+
+def register(connection: sqlite3.Connection, group: str, member: str, topics: Subscription) -> None:
+    connection.execute(
+        "INSERT INTO members VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET topics = excluded.topics",
+        (member, group, json.dumps(topics), os.getpid()),
+    )
+    bump(connection)
+
+
+def take(connection: sqlite3.Connection, group: str, member: str, partition: TopicPartition) -> int:
+    """Returns the epoch: a number that no ownership had before."""
+    added = connection.execute(
+        "INSERT INTO owners (group_name, topic, partition, member) SELECT ?, id, ?, ? FROM topics WHERE name = ?",
+        (group, partition.partition, member, partition.topic),
+    )
+    bump(connection)
+    assert added.lastrowid is not None
+    return added.lastrowid
+
+
+def release(connection: sqlite3.Connection, epochs: Iterable[int]) -> None:
+    connection.executemany("DELETE FROM owners WHERE epoch = ?", ((epoch,) for epoch in epochs))
+    bump(connection)
+
+
+def remove(connection: sqlite3.Connection, member: str) -> None:
+    connection.execute("DELETE FROM members WHERE id = ?", (member,))
+    connection.execute("DELETE FROM owners WHERE member = ?", (member,))
+    bump(connection)
+
+
+def owned(connection: sqlite3.Connection, member: str) -> dict[TopicPartition, tuple[int, int]]:
+    """The epoch of each partition that is the member's by now, and the id of its topic."""
+    rows = connection.execute(
+        "SELECT t.name, o.partition, o.epoch, o.topic FROM owners o JOIN topics t ON t.id = o.topic WHERE o.member = ?",
+        (member,),
+    )
+    return {TopicPartition(topic, number): (epoch, id) for topic, number, epoch, id in rows.fetchall()}
+
+
+def write_positions(
+    connection: sqlite3.Connection, group: str, positions: Mapping[TopicPartition, Position], ids: Mapping[str, int]
+) -> None:
+    connection.executemany(
+        "INSERT INTO positions VALUES (?, ?, ?, ?, ?) ON CONFLICT (group_name, topic, partition) "
+        "DO UPDATE SET next_offset = excluded.next_offset, metadata = excluded.metadata",
+        [(group, ids[part.topic], part.partition, *position) for part, position in positions.items()],
+    )
+
+
+def positions(connection: sqlite3.Connection, group: str) -> dict[TopicPartition, Position]:
+    rows = connection.execute(
+        "SELECT t.name, p.partition, p.next_offset, p.metadata FROM positions p JOIN topics t ON t.id = p.topic "
+        "WHERE p.group_name = ?",
+        (group,),
+    )
+    return {TopicPartition(topic, number): Position(offset, text) for topic, number, offset, text in rows.fetchall()}

@@ -1,0 +1,259 @@
+"""Topics, partitions and batches as rows: statements that run inside somebody else's transaction."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable
+from itertools import accumulate
+from typing import NamedTuple
+
+from streamtopo.errors import LogError
+from streamtopo.logs import Topic
+from streamtopo.logs.embedded.batches import Encoded
+from streamtopo.records import TopicPartition
+
+SWEEP, SWEEP_BYTES = 64, 4 << 20
+"""Batches that one transaction deletes at most, and their bytes but for the last."""
+
+
+class Extent(NamedTuple):
+    """Where a partition starts and ends, and the id its topic has now."""
+
+    topic: int
+    start: int
+    end: int
+
+
+class Blob(NamedTuple):
+    base: int
+    data: bytes
+
+
+class Found(NamedTuple):
+    blobs: list[Blob]
+    exhausted: bool
+    """Nothing is stored behind these."""
+
+
+# -- topics
+
+
+def topics(connection: sqlite3.Connection) -> dict[str, tuple[int, Topic]]:
+    rows = connection.execute("SELECT name, id, partitions, config FROM topics ORDER BY name").fetchall()
+    return {name: (id, Topic(name, partitions, json.loads(config))) for name, id, partitions, config in rows}
+
+
+def create(connection: sqlite3.Connection, topic: Topic) -> None:
+    existing = topics(connection).get(topic.name)
+    if existing is not None:
+        if existing[1].partitions != topic.partitions:
+            raise LogError(
+                f'topic "{topic.name}" exists with {existing[1].partitions} partitions, not {topic.partitions}; '
+                "delete it first or ask for as many as it has"
+            )
+        return
+    added = connection.execute(
+        "INSERT INTO topics (name, partitions, config) VALUES (?, ?, ?)",
+        (topic.name, topic.partitions, json.dumps(dict(topic.config))),
+    )
+    numbers = ((added.lastrowid, number) for number in range(topic.partitions))
+    connection.executemany("INSERT INTO partitions (topic, partition) VALUES (?, ?)", numbers)
+    bump(connection)
+
+
+def delete(connection: sqlite3.Connection, name: str) -> int:
+    """Everything but the batches, which `sweep` deletes little by little; returns the topic's id."""
+    row = connection.execute("SELECT id FROM topics WHERE name = ?", (name,)).fetchone()
+    if row is None:
+        raise LogError(f'topic "{name}" does not exist, so it cannot be deleted; list topics to see what there is')
+    connection.execute("DELETE FROM topics WHERE id = ?", row)
+    for table in ("partitions", "positions", "owners"):
+        connection.execute(f"DELETE FROM {table} WHERE topic = ?", row)
+    connection.execute("INSERT INTO deleted_topics VALUES (?)", row)
+    bump(connection)
+    return int(row[0])
+
+
+def bump(connection: sqlite3.Connection) -> None:
+    """Say that topics, members or owners changed: what members know of them is old."""
+    connection.execute("UPDATE meta SET value = value + 1 WHERE name = 'generation'")
+
+
+def generation(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("SELECT value FROM meta WHERE name = 'generation'").fetchone()[0])
+
+
+# -- records
+
+
+def extent(connection: sqlite3.Connection, partition: TopicPartition) -> Extent:
+    row = connection.execute(
+        "SELECT p.topic, p.start_offset, p.next_offset FROM topics t JOIN partitions p ON p.topic = t.id "
+        "WHERE t.name = ? AND p.partition = ?",
+        partition,
+    ).fetchone()
+    if row is None:
+        raise LogError(f"partition {partition} does not exist; create the topic first")
+    return Extent(*row)
+
+
+def append(connection: sqlite3.Connection, target: TopicPartition, batches: Iterable[Encoded], now: int) -> int:
+    """Returns the next offset."""
+    topic, _, end = extent(connection, target)
+    start, size = end, 0
+    for batch in batches:
+        _insert(connection, (topic, target.partition, end, end + batch.rows - 1), batch, now)
+        end += batch.rows
+        size += batch.size
+    connection.execute(
+        "UPDATE partitions SET next_offset = ?, records = records + ?, bytes = bytes + ? "
+        "WHERE topic = ? AND partition = ?",
+        (end, end - start, size, topic, target.partition),
+    )
+    return end
+
+
+def _insert(connection: sqlite3.Connection, place: tuple[int, int, int, int], batch: Encoded, appended: int) -> None:
+    connection.execute(
+        "INSERT INTO batches VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (*place, batch.rows, batch.min_timestamp, batch.max_timestamp, appended, batch.size, batch.data),
+    )
+
+
+def find(
+    connection: sqlite3.Connection, topic: int, partition: int, offset: int, limit: int, most_bytes: float
+) -> Found:
+    """The batches that hold the next `limit` records, still encoded; fewer where they pass `most_bytes`."""
+    cursor = connection.execute(
+        "SELECT base_offset, last_offset, count, bytes, data FROM batches "
+        "WHERE topic = ? AND partition = ? AND last_offset >= ? ORDER BY last_offset",
+        (topic, partition, offset),
+    )
+    blobs, rows, size = [], 0, 0
+    try:
+        for base, last, count, length, data in cursor:
+            blobs.append(Blob(base, data))
+            size += length
+            if base >= offset:
+                rows += count
+            elif count == last - base + 1:
+                rows += last - offset + 1
+            if rows >= limit or size >= most_bytes:
+                return Found(blobs, exhausted=False)
+        return Found(blobs, exhausted=True)
+    finally:
+        cursor.close()
+
+
+def check_inside(source: TopicPartition, offset: int, known: Extent) -> None:
+    if not known.start <= offset <= known.end:
+        raise LogError(
+            f"offset {offset} of {source} is outside of what the log has ({known.start} to {known.end}); "
+            "reset the group's position to one of these"
+        )
+
+
+# -- deletion
+
+
+def move_start(connection: sqlite3.Connection, topic: int, partition: int, offset: int) -> None:
+    connection.execute(
+        "UPDATE partitions SET start_offset = min(max(start_offset, ?), next_offset) WHERE topic = ? AND partition = ?",
+        (offset, topic, partition),
+    )
+
+
+def sweep(connection: sqlite3.Connection, topic: int, partition: int) -> bool:
+    """Delete some batches that lie before the start; True if there may be more."""
+    return _remove(
+        connection,
+        "topic = ? AND partition = ? AND last_offset < "
+        "(SELECT start_offset FROM partitions p WHERE p.topic = batches.topic AND p.partition = batches.partition)",
+        (topic, partition),
+    )
+
+
+def unswept(connection: sqlite3.Connection) -> list[tuple[int, int]]:
+    """Topic and number of partitions with batches before their start."""
+    return connection.execute(
+        "SELECT topic, partition FROM partitions p WHERE start_offset > 0 AND EXISTS (SELECT 1 FROM batches b "
+        "WHERE b.topic = p.topic AND b.partition = p.partition AND b.last_offset < p.start_offset)"
+    ).fetchall()
+
+
+def sweep_deleted(connection: sqlite3.Connection, topic: int) -> bool:
+    if _remove(connection, "topic = ?", (topic,)):
+        return True
+    connection.execute("DELETE FROM deleted_topics WHERE id = ?", (topic,))
+    return False
+
+
+def _remove(connection: sqlite3.Connection, which: str, values: tuple[int, ...]) -> bool:
+    rows = connection.execute(
+        f"SELECT rowid, topic, partition, count, bytes FROM batches WHERE {which} LIMIT {SWEEP}", values
+    ).fetchall()
+    sizes = accumulate((size for *_, size in rows), initial=0)
+    removed = [row for row, before in zip(rows, sizes, strict=False) if before < SWEEP_BYTES]
+    connection.executemany("DELETE FROM batches WHERE rowid = ?", [row[:1] for row in removed])
+    _discount(connection, ((count, size, topic, partition) for _, topic, partition, count, size in removed))
+    return len(removed) < len(rows) or len(rows) == SWEEP
+
+
+def _discount(connection: sqlite3.Connection, removed: Iterable[tuple[int, int, int, int]]) -> None:
+    connection.executemany(
+        "UPDATE partitions SET records = records - ?, bytes = bytes - ? WHERE topic = ? AND partition = ?", removed
+    )
+
+
+class Stored(NamedTuple):
+    """A batch's row, without its data."""
+
+    base: int
+    last: int
+    rows: int
+    appended: int
+    size: int
+
+
+def stored(connection: sqlite3.Connection, topic: int, partition: int, offset: int, limit: int) -> list[Stored]:
+    rows = connection.execute(
+        "SELECT base_offset, last_offset, count, appended, bytes FROM batches "
+        "WHERE topic = ? AND partition = ? AND last_offset >= ? ORDER BY last_offset LIMIT ?",
+        (topic, partition, offset, limit),
+    )
+    return [Stored(*row) for row in rows.fetchall()]
+
+
+def size(connection: sqlite3.Connection, topic: int, partition: int) -> int:
+    row = connection.execute("SELECT bytes FROM partitions WHERE topic = ? AND partition = ?", (topic, partition))
+    return int((row.fetchone() or (0,))[0])
+
+
+def data(connection: sqlite3.Connection, topic: int, partition: int, first: int, last: int) -> list[Blob]:
+    """The data of neighbouring batches, by their last offsets."""
+    rows = connection.execute(
+        "SELECT base_offset, data FROM batches WHERE topic = ? AND partition = ? AND last_offset BETWEEN ? AND ? "
+        "ORDER BY last_offset",
+        (topic, partition, first, last),
+    )
+    return [Blob(*row) for row in rows.fetchall()]
+
+
+def replace(connection: sqlite3.Connection, topic: int, partition: int, old: list[Stored], new: list[Encoded]) -> bool:
+    """Put compacted batches in place of neighbouring ones; False if those are not what they were."""
+    first, last = old[0].last, old[-1].last
+    if stored(connection, topic, partition, first, len(old)) != old:
+        return False
+    connection.execute(
+        "DELETE FROM batches WHERE topic = ? AND partition = ? AND last_offset BETWEEN ? AND ?",
+        (topic, partition, first, last),
+    )
+    appended = max(batch.appended for batch in old)
+    for batch in new:
+        assert batch.offsets is not None
+        _insert(connection, (topic, partition, batch.offsets[0], batch.offsets[-1]), batch, appended)
+    count = sum(batch.rows for batch in old) - sum(batch.rows for batch in new)
+    size = sum(batch.size for batch in old) - sum(batch.size for batch in new)
+    _discount(connection, [(count, size, topic, partition)])
+    return True

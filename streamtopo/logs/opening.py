@@ -1,0 +1,48 @@
+"""From the name of a log to the log: `memory:`, `embedded:PATH`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from urllib.parse import parse_qsl
+
+from streamtopo.errors import LogError
+from streamtopo.logs import Log
+from streamtopo.logs.memory import MemoryLog
+
+DEFAULT = "embedded:.streamtopo"
+
+
+def open_log(url: str = DEFAULT) -> Log:
+    """The log of that name; each call opens it anew.
+
+    >>> open_log("memory:").topics()
+    {}
+    """
+    scheme, _, rest = url.partition(":")
+    path, _, query = rest.partition("?")
+    options = dict(parse_qsl(query, keep_blank_values=True))
+    try:
+        opener, known = _SCHEMES[scheme]
+    except KeyError:
+        raise LogError(f'there is no log "{url}"; a log is one of {", ".join(_FORMS)}') from None
+    for option in options.keys() - known:
+        names = ", ".join(sorted(known)) or "none"
+        raise LogError(f'"{url}" has the option "{option}", which {scheme}: logs do not have; they have {names}')
+    return opener(path, options)
+
+
+def _memory(path: str, options: dict[str, str]) -> Log:
+    return MemoryLog()
+
+
+def _embedded(path: str, options: dict[str, str]) -> Log:
+    from streamtopo.logs.embedded import EmbeddedLog
+
+    return EmbeddedLog(path or ".streamtopo", synchronous=options.get("synchronous", "full"))
+
+
+_SCHEMES: dict[str, tuple[Callable[[str, dict[str, str]], Log], frozenset[str]]] = {
+    "embedded": (_embedded, frozenset({"synchronous"})),
+    "memory": (_memory, frozenset()),
+}
+_FORMS = ("embedded:PATH", "embedded:PATH?synchronous=normal", "memory:")

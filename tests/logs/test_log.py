@@ -1,0 +1,211 @@
+"""What every log promises about topics, records and notes."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from streamtopo.errors import LogError
+from streamtopo.logs import Topic
+from streamtopo.records import Batch, Columns, Headers, TopicPartition
+from tests.logs.records import T0, T1, AnyLog, drain, keyed, numbered, reader, rows, values
+
+
+def test_what_is_appended_is_read_with_all_it_carries(log: AnyLog) -> None:
+    headers: list[Headers] = [(), (("trace", b"1"), ("trace", b"2")), (("é", b""),)]
+    columns = Columns([b"k", None, b""], [None, b"v", b""], [5, -1, 5], headers)
+    assert log.append(T0, columns) == 3
+    batch = log.read(T0, 0, 10)
+    assert batch.columns == columns
+    assert (batch.source, list(batch.offsets), batch.next_offset) == (T0, [0, 1, 2], 3)
+
+
+def test_headers_are_absent_where_no_record_has_any(log: AnyLog) -> None:
+    log.append(T0, rows(b"a", b"b"))
+    assert log.read(T0, 0, 10).columns.headers is None
+    log.append(T0, rows(b"c", headers=[(("h", b"1"),)]))
+    assert log.read(T0, 0, 10).columns.headers == [(), (), (("h", b"1"),)]
+
+
+@pytest.mark.parametrize(("offset", "limit"), [(0, 3), (4, 3), (7, 100), (9, 1), (10, 5), (3, 0)])
+def test_a_read_begins_at_its_offset_and_keeps_to_its_limit(log: AnyLog, offset: int, limit: int) -> None:
+    for start in (0, 4, 8):
+        log.append(T0, rows(*(b"%d" % number for number in range(start, min(start + 4, 10)))))
+    expected = list(range(offset, min(offset + limit, 10)))
+    batch = log.read(T0, offset, limit)
+    assert batch.columns.values == [b"%d" % number for number in expected]
+    assert (list(batch.offsets), batch.next_offset) == (expected, min(offset + limit, 10))
+
+
+def test_partitions_have_their_own_offsets(log: AnyLog) -> None:
+    log.append(T0, rows(b"a", b"b"))
+    log.append(T1, rows(b"c"))
+    assert [(log.start(part), log.end(part), values(log, part)) for part in (T0, T1)] == [
+        (0, 2, [b"a", b"b"]),
+        (0, 1, [b"c"]),
+    ]
+
+
+def test_nothing_is_appended_where_nothing_is_given(log: AnyLog) -> None:
+    assert log.append(T0, rows()) == 0
+    assert log.read(T0, 0, 10) == Batch(T0, Columns([], [], []), [], 0)
+
+
+def test_many_records_in_one_append_keep_their_order(log: AnyLog) -> None:
+    log.append(T0, numbered(25_000))
+    assert values(log) == [b"%d" % number for number in range(25_000)]
+    assert drain(reader(log, T0), limit=7_001) == values(log)
+
+
+@pytest.mark.parametrize("offset", [-1, 1, 6])
+def test_reading_outside_of_what_there_is_is_an_error(log: AnyLog, offset: int) -> None:
+    log.append(T0, numbered(5))
+    log.delete_before(T0, 2)
+    with pytest.raises(LogError, match=rf"offset {offset} of t/0 is outside of what the log has \(2 to 5\)"):
+        log.read(T0, offset, 10)
+
+
+def test_delete_before_moves_the_start(log: AnyLog) -> None:
+    log.append(T0, numbered(5))
+    for offset, start in [(2, 2), (1, 2), (4, 4), (99, 5)]:
+        log.delete_before(T0, offset)
+        assert log.start(T0) == start
+        assert values(log) == [b"%d" % number for number in range(start, 5)]
+    assert log.append(T0, rows(b"5")) == 6
+
+
+def test_compaction_keeps_the_last_of_each_key_at_its_offset(log: AnyLog) -> None:
+    log.append(T0, keyed("a1 b1 a2 a3 c1"))
+    log.append(T0, keyed("c- b2 d1"))
+    log.compact(T0)
+    batch = log.read(T0, 0, 10)
+    assert list(zip(batch.columns.keys, batch.columns.values, batch.offsets, strict=True)) == [
+        (b"a", b"3", 3),
+        (b"c", None, 5),
+        (b"b", b"2", 6),
+        (b"d", b"1", 7),
+    ]
+    assert (log.start(T0), log.end(T0), batch.next_offset) == (0, 8, 8)
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 100])
+def test_reading_goes_on_behind_holes(log: AnyLog, limit: int) -> None:
+    log.append(T0, keyed("a1 a2 a3 b1 a4"))
+    log.compact(T0)
+    log.append(T0, keyed("a5 c1"))
+    offset, seen = 0, []
+    while offset < log.end(T0):
+        batch = log.read(T0, offset, limit)
+        seen += batch.columns.values
+        offset = batch.next_offset
+    assert seen == [b"1", b"4", b"5", b"1"]
+    assert drain(reader(log, T0), limit) == seen
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_any_mix_of_appends_compactions_and_deletions_reads_like_a_list(log: AnyLog, seed: int) -> None:
+    rng = random.Random(seed)
+    kept: dict[int, tuple[bytes | None, bytes | None]] = {}
+    for _ in range(60):
+        action = rng.choice(["append"] * 4 + ["compact", "delete", "read", "read"])
+        end = log.end(T0)
+        if action == "append":
+            pairs = [(rng.choice([None, b"a", b"b", b"c"]), b"%d" % rng.randrange(9)) for _ in range(rng.randrange(5))]
+            log.append(T0, Columns([key for key, _ in pairs], [value for _, value in pairs], [0] * len(pairs)))
+            kept |= {end + place: pair for place, pair in enumerate(pairs)}
+        elif action == "compact":
+            log.compact(T0)
+            last = {key: offset for offset, (key, _) in kept.items()}
+            kept = {offset: pair for offset, pair in kept.items() if pair[0] is None or last[pair[0]] == offset}
+        elif action == "delete" and rng.random() < 0.3:
+            before = rng.randrange(log.start(T0), end + 1)
+            log.delete_before(T0, before)
+            kept = {offset: pair for offset, pair in kept.items() if offset >= before}
+        offset, limit = rng.randrange(log.start(T0), log.end(T0) + 1), rng.randrange(1, 12)
+        batch = log.read(T0, offset, limit)
+        expected = [(place, *pair) for place, pair in kept.items() if place >= offset][:limit]
+        assert list(zip(batch.offsets, batch.columns.keys, batch.columns.values, strict=True)) == expected
+
+
+def test_creating_a_topic_twice_is_fine_and_with_another_count_is_not(log: AnyLog) -> None:
+    log.append(T0, rows(b"a"))
+    log.create(Topic("t", 2))
+    assert values(log) == [b"a"]
+    with pytest.raises(LogError, match='topic "t" exists with 2 partitions, not 3'):
+        log.create(Topic("t", 3))
+
+
+def test_topics_are_listed_with_their_config(log: AnyLog) -> None:
+    before = log.topics()
+    log.create(Topic("u", 1, {"cleanup.policy": "compact"}))
+    assert log.topics() == {"t": Topic("t", 2), "u": Topic("u", 1, {"cleanup.policy": "compact"})}
+    assert before == {"t": Topic("t", 2)}
+
+
+def test_what_was_deleted_is_not_there(log: AnyLog) -> None:
+    log.append(T0, numbered(3))
+    log.delete("t")
+    assert log.topics() == {}
+    uses: list[Callable[[TopicPartition], object]] = [
+        log.start,
+        log.end,
+        lambda part: log.read(part, 0, 1),
+        lambda part: log.append(part, rows(b"a")),
+    ]
+    for use in uses:
+        with pytest.raises(LogError, match="partition t/0 does not exist; create the topic first"):
+            use(T0)
+    with pytest.raises(LogError, match='topic "t" does not exist'):
+        log.delete("t")
+    log.create(Topic("t", 1))
+    assert (log.end(T0), values(log)) == (0, [])
+
+
+def test_a_partition_that_the_topic_does_not_have_is_an_error(log: AnyLog) -> None:
+    with pytest.raises(LogError, match="partition t/2 does not exist"):
+        log.append(TopicPartition("t", 2), rows(b"a"))
+
+
+def test_notes_are_kept(log: AnyLog) -> None:
+    assert log.note("n") is None
+    log.write_note("n", "one")
+    log.write_note("n", "two")
+    assert (log.note("n"), log.note("m")) == ("two", None)
+
+
+def test_large_keys_and_values(log: AnyLog) -> None:
+    big = b"x" * 50_000_000
+    log.append(T0, Columns([b"k" * 1_000_000, b"small", None], [b"v", big, b"after"], [1, 2, 3]))
+    batch = log.read(T0, 0, 10)
+    assert [len(key or b"") for key in batch.columns.keys] == [1_000_000, 5, 0]
+    assert [len(value or b"") for value in batch.columns.values] == [1, 50_000_000, 5]
+    assert batch.columns.values[1] == big
+
+
+def test_many_partitions(log: AnyLog) -> None:
+    log.create(Topic("many", 200))
+    parts = [TopicPartition("many", number) for number in range(200)]
+    for part in parts[::2]:
+        log.append(part, rows(str(part).encode()))
+    assert sorted(value for value in drain(reader(log, *parts), 10) if value) == sorted(
+        str(part).encode() for part in parts[::2]
+    )
+
+
+def test_several_threads_append_and_read_at_once(log: AnyLog) -> None:
+    def write(name: bytes) -> None:
+        for number in range(20):
+            log.append(T0, rows(b"%s%d" % (name, number)))
+            assert len(log.read(T0, 0, 1000).offsets) >= number + 1
+
+    threads = [threading.Thread(target=write, args=(name,)) for name in (b"a", b"b", b"c")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    written = values(log)
+    assert [value for value in written if value and value[:1] == b"b"] == [b"b%d" % number for number in range(20)]
+    assert (len(written), log.end(T0)) == (60, 60)

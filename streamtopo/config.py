@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, fields
 from enum import Enum
+from typing import Any
+
+from streamtopo.durations import milliseconds
+from streamtopo.errors import ConfigError
 
 
 class OnError(Enum):
@@ -15,16 +20,57 @@ class OnError(Enum):
 
 @dataclass(frozen=True)
 class WorkerConfig:
+    state_dir: str = ".streamtopo/state"
+    """Where stores lie; a directory of its own for each application in it."""
     commit_interval: int = 100
     """Milliseconds between commits under load; a worker that has caught up commits sooner."""
     commit_pause: int = 2
     """Milliseconds that caught-up commits keep between them."""
     cache: int = 10_000_000
     """Bytes of rows that stores keep in front of their bytes; 0 forwards and logs every update."""
+    memory: int = 256_000_000
+    """Bytes that all stores of a process may use for blocks and for rows not flushed yet."""
     chunk: int = 10_000
     """Records in a round at most. Results do not depend on it."""
     on_error: OnError = OnError.FAIL
     create_topics: int = 0
-    """Create a topic that a sink writes to and that does not exist, with so many partitions; 0 refuses."""
+    """Create a topic that is read or written and does not exist, with so many partitions; 0 refuses."""
     accept_changes: bool = False
     """Start although the topology no longer fits the state it left behind."""
+
+
+def config_of(**options: Any) -> WorkerConfig:
+    """Options as people write them: "100ms", "10MB", "skip".
+
+    >>> config_of(commit_interval="1s", cache="64MB", on_error="skip").cache
+    64000000
+    """
+    known = {field.name for field in fields(WorkerConfig)}
+    for name in options.keys() - known:
+        raise ConfigError(f'there is no option "{name}"; the options are {", ".join(sorted(known))}')
+    parse = {"commit_interval": milliseconds, "commit_pause": milliseconds, "cache": size, "memory": size}
+    return WorkerConfig(**{name: _parsed(name, value, parse.get(name)) for name, value in options.items()})
+
+
+def _parsed(name: str, value: Any, parse: Any) -> Any:
+    if name == "on_error":
+        try:
+            return OnError(value)
+        except ValueError:
+            policies = " or ".join(policy.value for policy in OnError)
+            raise ConfigError(f"on_error is {value!r}; give {policies}") from None
+    return value if parse is None else parse(value)
+
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(kB|KB|MB|GB|B)?")
+_BYTES = {None: 1, "B": 1, "kB": 1000, "KB": 1000, "MB": 1_000_000, "GB": 1_000_000_000}
+
+
+def size(text: str | int) -> int:
+    """A number of bytes: "10MB", or an int."""
+    if isinstance(text, int):
+        return text
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise ConfigError(f"{text!r} is not a size; give bytes as an int, or a string like '64kB', '10MB' or '1GB'")
+    return round(float(match[1]) * _BYTES[match[2]])

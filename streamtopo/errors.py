@@ -15,6 +15,10 @@ class SerdeError(StreamtopoError):
     """A value does not have the type that was declared for it, or bytes are not what was declared."""
 
 
+class ConfigError(StreamtopoError):
+    """An option has a name or a value that does not exist."""
+
+
 class PartitionError(StreamtopoError):
     """The topics of the log do not fit the topology: missing, or with partition counts that differ."""
 

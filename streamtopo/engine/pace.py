@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from streamtopo.config import WorkerConfig
 
@@ -17,6 +19,9 @@ class Pace:
         self._pause = config.commit_pause
         self._requested = False
         self._records = 0
+        self.records = 0
+        self.commits = 0
+        self.commit_ms = 0.0
         self.undurable = False
         """Whether anything was done since the last commit."""
         self._committed_at = now()
@@ -34,7 +39,19 @@ class Pace:
         waited = abs(self._now() - self._committed_at)
         return self._requested or waited >= (self._pause if caught_up else self._config.commit_interval)
 
+    @contextmanager
+    def committing(self) -> Iterator[None]:
+        started = time.perf_counter()
+        yield
+        self.commit_ms = (time.perf_counter() - started) * 1000
+
     def committed(self) -> None:
+        self.records += self._records
+        self.commits += 1
+        self.forget()
+
+    def forget(self) -> None:
+        """Nothing is left to commit: it was committed, or is undone."""
         few = self._records < _FEW
         self._pause = min(self._pause * 2, self._config.commit_interval) if few else self._config.commit_pause
         self._requested, self.undurable, self._records = False, False, 0

@@ -25,7 +25,7 @@ class Restoration:
 
     def __post_init__(self) -> None:
         self.end = self.log.end(self.changelog)
-        start = self.log.start(self.changelog)
+        self.start = start = self.log.start(self.changelog)
         known = self.store.position(self.spec.name)
         self.rebuilt = known is not None and not start <= known <= self.end
         if self.rebuilt:

@@ -41,10 +41,6 @@ class Options(NamedTuple):
     depth_first: bool = False
 
 
-KEPT = 10_000_000
-"""Bytes of rows that each store keeps at hand when the record cache is off."""
-
-
 class Memory(NamedTuple):
     """What a task remembers beside its stores."""
 
@@ -81,8 +77,7 @@ class Task:
         self.punctuations = Punctuations(options.wall_clock)
         self.store = store
         self.states = {
-            spec.name: State(spec, store, cached=spec.cached and options.cache > 0, budget=options.cache or KEPT)
-            for spec in subtopology.stores
+            spec.name: State(spec, store, cached=spec.cached and options.cache > 0) for spec in subtopology.stores
         }
         self._topology = topology
         self._outbox = outbox

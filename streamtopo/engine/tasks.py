@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
+from streamtopo.engine.metrics import Restoring
 from streamtopo.engine.outbox import Outbox
 from streamtopo.engine.restore import Restoration
 from streamtopo.engine.task import Options, Task, TaskId
@@ -75,6 +76,20 @@ class Tasks:
 
     def reading(self, partition: TopicPartition) -> Task | None:
         return next((task for task in self.ready.values() if partition in task.inputs), None)
+
+    def restoring(self) -> tuple[Restoring, ...]:
+        return tuple(
+            Restoring(store.spec.name, id.partition, store.next - store.start, store.end - store.start)
+            for id, opening in self.opening.items()
+            for store in opening.stores
+            if not store.done
+        )
+
+    def lag(self) -> int:
+        """Records in the topics that these tasks have not taken yet."""
+        ends = self.member.ends()
+        inputs = [one for task in self.ready.values() for one in task.inputs.values()]
+        return sum(ends.get(one.partition, one.fetched) - one.fetched + one.waiting.size for one in inputs)
 
     def drop(self, tasks: Iterable[Task]) -> None:
         """Close tasks whose work, or store, is not to be trusted; they are restored from the log and opened anew."""

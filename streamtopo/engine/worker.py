@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 from streamtopo.config import OnError, WorkerConfig
 from streamtopo.engine.commit import commit
 from streamtopo.engine.journal import Entry, RoundEntry, TickEntry
+from streamtopo.engine.metrics import Metrics
 from streamtopo.engine.pace import Pace
 from streamtopo.engine.stations import Failure
 from streamtopo.engine.task import Options, Task, TaskId
@@ -16,12 +19,17 @@ from streamtopo.engine.topics import Topics
 from streamtopo.errors import SerdeError, StepError
 from streamtopo.logs import Log, Outcome
 from streamtopo.stores import Store
+from streamtopo.stores.state import State
 from streamtopo.topology import Topology
 
 logger = logging.getLogger("streamtopo")
 
 _POLL_CHUNKS = 4
 """Partitions share what is read at a time; small shares would make small chunks."""
+
+
+_KEPT = 10_000_000
+"""Bytes of rows to keep at hand for reading when the record cache is off."""
 
 
 class Worker:
@@ -39,6 +47,7 @@ class Worker:
     ) -> None:
         self.config = config or WorkerConfig()
         self.skipped = 0
+        self.stopping = False
         self._now = now
         self._journal: list[Entry] = []
         self._pace = Pace(self.config, now)
@@ -50,6 +59,37 @@ class Worker:
     def tasks(self) -> dict[TaskId, Task]:
         """Those that are restored and at work."""
         return self._tasks.ready
+
+    # -- for whoever runs it
+
+    def stop(self) -> None:
+        """Come to an end after this turn; safe from any thread and from signal handlers."""
+        self.stopping = True
+
+    def close(self) -> None:
+        """Commit, close and leave: others may take over at once."""
+        self._commit_if_needed()
+        self._tasks.close()
+
+    def abandon(self) -> None:
+        """Close and leave without a commit, after a failure."""
+        self._drop_all()
+        self._tasks.close()
+
+    def metrics(self) -> Metrics:
+        dropped: Counter[str] = Counter()
+        for task in self.tasks.values():
+            dropped.update(task.dropped)
+        return Metrics(
+            tuple(str(id) for id in sorted(self.tasks)),
+            self._tasks.restoring(),
+            self._pace.records,
+            self._tasks.lag(),
+            self._pace.commits,
+            self._pace.commit_ms,
+            self.skipped,
+            dict(dropped),
+        )
 
     # -- one turn
 
@@ -142,11 +182,10 @@ class Worker:
         self.skipped += 1
 
     def _stop_at_failure(self) -> None:
-        """The failing record is undone; what was done before it is whole, and is kept."""
-        try:
+        """The failing record is undone; what was done before it is whole, and is kept if that can be committed."""
+        with suppress(Failure, SerdeError):
             self._flush_and_commit()
-        finally:
-            self._drop_all()
+        self._drop_all()
 
     # -- commit
 
@@ -161,13 +200,15 @@ class Worker:
     def _flush_and_commit(self) -> bool:
         for task in self.tasks.values():
             task.flush()
-        committed, broken = commit(self.tasks.values(), self.member)
+        with self._pace.committing():
+            committed, broken = commit(self.tasks.values(), self.member)
         if committed.outcome is Outcome.DONE:
             self._journal.clear()
             self._pace.committed()
             for task in self.tasks.values():
                 task.committed()
             self._tasks.drop(broken)
+            self._trim()
             return True
         logger.warning("commit %s: %s; going back to the last one", committed.outcome.value, committed.reason)
         if committed.outcome is Outcome.UNKNOWN:
@@ -179,7 +220,7 @@ class Worker:
         """Whatever is not committed is forgotten; the tasks begin again from the log."""
         self.member.abort()
         self._journal.clear()
-        self._pace.committed()
+        self._pace.forget()
         self._tasks.drop(self.tasks.values())
 
     def _commit_if_needed(self) -> None:
@@ -187,10 +228,14 @@ class Worker:
             self.commit()
 
     def _caches_full(self) -> bool:
-        kept = sum(state.size for task in self.tasks.values() for state in task.states.values())
-        return self._pace.undurable and kept > self.config.cache > 0
+        """Whether more rows changed since the last commit than the cache is meant to hold back."""
+        return sum(state.changed_bytes for state in self._states()) > self.config.cache > 0
 
-    def close(self) -> None:
-        """Commit, close and leave: others may take over at once."""
-        self._commit_if_needed()
-        self._tasks.close()
+    def _trim(self) -> None:
+        """Keep the rows that are kept at hand within the cache's size."""
+        if sum(state.kept_bytes for state in self._states()) > (self.config.cache or _KEPT):
+            for state in self._states():
+                state.forget_older()
+
+    def _states(self) -> Iterator[State]:
+        return (state for task in self.tasks.values() for state in task.states.values())

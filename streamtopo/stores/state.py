@@ -26,14 +26,13 @@ class State:
     Values handed out or forwarded are never the objects kept here, unless nobody could change them.
     """
 
-    def __init__(self, spec: StoreSpec, store: Store, *, cached: bool = False, budget: int = 10_000_000) -> None:
+    def __init__(self, spec: StoreSpec, store: Store, *, cached: bool = False) -> None:
         self.spec = spec
         self.cached = cached
         self.prefix = prefix_of(spec.name)
         self._past = spec.name.encode() + b"\1"
         self.snapshot: Callable[[Any], Any] = private if spec.value.mutable else _as_it_is
         self._store = store
-        self._budget = budget
         self._row_bytes = _ROW_OVERHEAD
         self.rollback()
 
@@ -42,10 +41,10 @@ class State:
         self._rows: dict[Any, Row | None] = {}
         self._older: dict[Any, Row | None] = {}
         self._before: dict[Any, tuple[Row | None, int | None]] | None = None
-        self.forward_each = not self.cached
         self._begin()
 
     def _begin(self) -> None:
+        self.forward_each = not self.cached
         self._changes = 0
         """How many there were in this commit: each has a number, a time, and headers if any has."""
         self._dirty: dict[Any, int] = {}
@@ -145,15 +144,22 @@ class State:
         return stored, self._log if self._log_each else [columns]
 
     def committed(self) -> None:
-        """The changes taken are durable; forget the rows that were not used lately if there are too many."""
+        """The changes taken are durable."""
         self._begin()
-        if self.size > self._budget:
-            self._rows, self._older = {}, self._rows
 
     @property
-    def size(self) -> int:
-        """About how many bytes the kept rows take."""
+    def changed_bytes(self) -> int:
+        """About how many bytes the rows take that changed since the last commit."""
+        return len(self._dirty) * self._row_bytes
+
+    @property
+    def kept_bytes(self) -> int:
+        """About how many bytes all rows take that are kept at hand."""
         return (len(self._rows) + len(self._older)) * self._row_bytes
+
+    def forget_older(self) -> None:
+        """Right after a commit: forget the rows that were not used since this was last said."""
+        self._rows, self._older = {}, self._rows
 
     # -- one record at a time, while a failing one is looked for
 

@@ -1,0 +1,68 @@
+"""A worker as the main work of a process: until a signal stops it, or a step fails."""
+
+from __future__ import annotations
+
+import gc
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from streamtopo.engine.worker import Worker
+
+_LONGEST_WAIT = 0.1
+"""Seconds without news after which the loop looks at clocks and signals all the same."""
+
+
+def run(worker: Worker, *, each_turn: Callable[[], object] = lambda: None) -> None:
+    """Work until `worker.stop()`, SIGTERM or Ctrl-C; then commit and leave. A second signal ends it at once."""
+    with stopping_on_signals(worker.stop), _quiet_collector():
+        try:
+            while not worker.stopping:
+                worker.run_once(_LONGEST_WAIT)
+                each_turn()
+        except BaseException:
+            worker.abandon()
+            raise
+        worker.close()
+
+
+@contextmanager
+def stopping_on_signals(stop: Callable[[], object]) -> Iterator[None]:
+    """The first SIGTERM or SIGINT calls `stop`; the second has its usual effect. Only in a process's main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+
+    def once(number: int, frame: FrameType | None) -> None:
+        restore()
+        stop()
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler if handler is not None else signal.SIG_DFL)
+
+    for number in before:
+        signal.signal(number, once)
+    try:
+        yield
+    finally:
+        restore()
+
+
+@contextmanager
+def _quiet_collector() -> Iterator[None]:
+    """Chunks make many objects that die without cycles; looking for cycles among them costs half of the time."""
+    before = gc.get_threshold()
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 1000)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()

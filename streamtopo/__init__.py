@@ -4,6 +4,7 @@ from streamtopo.dsl.builder import StreamsBuilder
 from streamtopo.dsl.grouped import KGroupedStream
 from streamtopo.dsl.kstream import KStream
 from streamtopo.dsl.ktable import KTable
+from streamtopo.engine.worker import Worker
 from streamtopo.errors import StreamtopoError
 from streamtopo.processors import Processor, ProcessorContext, Record
 from streamtopo.serdes import Serde
@@ -21,5 +22,6 @@ __all__ = [
     "StreamsBuilder",
     "StreamtopoError",
     "Topology",
+    "Worker",
     "key_value_store",
 ]

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from streamtopo.config import OnError, WorkerConfig
-from streamtopo.engine.task import Task, TaskId
+from streamtopo.engine.task import Task
 from streamtopo.engine.worker import Worker
 from streamtopo.errors import StreamtopoError
 from streamtopo.logs import Topic
@@ -16,6 +16,7 @@ from streamtopo.logs.memory import MemoryLog
 from streamtopo.partitioning import partition_of
 from streamtopo.records import Columns, Headers, TopicPartition
 from streamtopo.serdes import BYTES, Serde
+from streamtopo.stores import StoreSpec
 from streamtopo.stores.memory import MemoryStore
 from streamtopo.stores.views import KeyValueStore, Pair, ValueAndTimestamp
 from streamtopo.topology import SinkNode, Topology
@@ -71,7 +72,7 @@ class Driver:
             create_topics=partitions,
         )
         self._depth_first = depth_first
-        self._stores: dict[TaskId, MemoryStore] = {}
+        self._stores: dict[tuple[str | int, ...], MemoryStore] = {}
         self._read: dict[TopicPartition, int] = {}
         self._serdes = _serdes(topology)
         for topic in self._serdes:
@@ -220,8 +221,10 @@ class Driver:
         if topic not in self.log.topics():
             self.log.create(Topic(topic, self._partitions))
 
-    def _open_store(self, id: TaskId) -> MemoryStore:
-        return self._stores.setdefault(id, MemoryStore())
+    def _open_store(self, stores: tuple[StoreSpec, ...], partition: int) -> MemoryStore:
+        return self._stores.setdefault(
+            (*(spec.name for spec in stores), partition), MemoryStore(now=lambda: self.wall_clock_ms)
+        )
 
     def _serdes_of(self, topic: str) -> tuple[Serde, Serde]:
         if topic not in self._serdes:

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from streamtopo.logs import Log
+from streamtopo.logs import Log, Topic
 from streamtopo.records import TopicPartition
 from streamtopo.stores import Store, StoreSpec
 from streamtopo.stores.state import prefix_of, stored_rows
+from streamtopo.stores.trust import Facts, why_not_trusted
+
+logger = logging.getLogger("streamtopo")
+
+_TOMBSTONES_STAY = 86_400_000
+"""Milliseconds for which a log keeps deletions when the topic does not say: Kafka's default, a day."""
 
 
 @dataclass
@@ -22,15 +30,19 @@ class Restoration:
     changelog: TopicPartition
     log: Log
     store: Store
+    now: Callable[[], int]
 
     def __post_init__(self) -> None:
         self.end = self.log.end(self.changelog)
-        self.start = start = self.log.start(self.changelog)
-        known = self.store.position(self.spec.name)
-        self.rebuilt = known is not None and not start <= known <= self.end
-        if self.rebuilt:
+        self.start = self.log.start(self.changelog)
+        topic = self.log.topics()[self.changelog.topic]
+        kept = self.store.stamp(self.spec.name)
+        if kept is not None and (reason := why_not_trusted(kept, self._facts(topic))):
+            logger.warning('store "%s" is rebuilt from its changelog %s: %s', self.spec.name, self.changelog, reason)
             self._empty()
-        self.next = start if known is None or self.rebuilt else known
+            kept = None
+        self.store.belongs_to(self.spec.name, self.log.id, topic.id or topic.name)
+        self.next = self.start if kept is None else kept.offset
 
     @property
     def done(self) -> bool:
@@ -45,6 +57,10 @@ class Restoration:
         self.next = batch.next_offset
         return len(batch.offsets)
 
+    def _facts(self, topic: Topic) -> Facts:
+        retention = int(topic.config.get("delete.retention.ms", _TOMBSTONES_STAY))
+        return Facts(self.log.id, topic.id or topic.name, self.start, self.end, self.now(), retention)
+
     def _empty(self) -> None:
         prefix = prefix_of(self.spec.name)
-        self.store.delete_range(prefix, prefix[:-1] + b"\1")
+        self.store.delete_range(prefix, prefix[:-1] + b"\1", forget=self.spec.name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -18,7 +19,7 @@ _LONGEST_WAIT = 0.1
 
 
 def run(worker: Worker, *, each_turn: Callable[[], object] = lambda: None) -> None:
-    """Work until `worker.stop()`, SIGTERM or Ctrl-C; then commit and leave. A second signal ends it at once."""
+    """`each_turn` is called after every turn, to look at what the worker has done."""
     with stopping_on_signals(worker.stop), _quiet_collector():
         try:
             while not worker.stopping:
@@ -28,6 +29,10 @@ def run(worker: Worker, *, each_turn: Callable[[], object] = lambda: None) -> No
             worker.abandon()
             raise
         worker.close()
+
+
+def wall_clock() -> int:
+    return time.time_ns() // 1_000_000
 
 
 @contextmanager

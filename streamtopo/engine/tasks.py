@@ -12,8 +12,11 @@ from streamtopo.engine.task import Options, Task, TaskId
 from streamtopo.engine.topics import Topics
 from streamtopo.logs import Log, Member
 from streamtopo.records import Position, TopicPartition
-from streamtopo.stores import Store
+from streamtopo.stores import Store, StoreSpec
 from streamtopo.topology import Topology
+
+OpenStore = Callable[[tuple[StoreSpec, ...], int], Store]
+"""Opens what is behind the stores of a task on a partition."""
 
 
 class Opening(NamedTuple):
@@ -30,7 +33,7 @@ class Tasks:
         topology: Topology,
         log: Log,
         topics: Topics,
-        open_store: Callable[[TaskId], Store],
+        open_store: OpenStore,
         options: Options,
     ) -> None:
         self.ready: dict[TaskId, Task] = {}
@@ -115,12 +118,14 @@ class Tasks:
 
     def _begin(self, id: TaskId, partitions: frozenset[TopicPartition]) -> Opening:
         subtopology = self._topics.plan.subtopologies[id.subtopology]
-        store = self._open_store(id)
+        store = self._open_store(subtopology.stores, id.partition)
         task = Task(id, self._topology, subtopology, store, self.outbox, self._options)
         committed = self.member.committed(partitions)
         positions = {part: committed.get(part) or Position(self._log.start(part)) for part in partitions}
         stores = [
-            Restoration(spec, task.changelog(spec.name), self._log, store) for spec in subtopology.stores if spec.logged
+            Restoration(spec, task.changelog(spec.name), self._log, store, self._options.wall_clock)
+            for spec in subtopology.stores
+            if spec.logged
         ]
         return Opening(task, positions, stores)
 

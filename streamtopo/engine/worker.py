@@ -6,19 +6,22 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from typing import Any
 
-from streamtopo.config import OnError, WorkerConfig
+from streamtopo.config import OnError, WorkerConfig, config_of
 from streamtopo.engine.commit import commit
 from streamtopo.engine.journal import Entry, RoundEntry, TickEntry
 from streamtopo.engine.metrics import Metrics
 from streamtopo.engine.pace import Pace
+from streamtopo.engine.running import run, wall_clock
 from streamtopo.engine.stations import Failure
 from streamtopo.engine.task import Options, Task, TaskId
-from streamtopo.engine.tasks import Tasks
+from streamtopo.engine.tasks import OpenStore, Tasks
 from streamtopo.engine.topics import Topics
 from streamtopo.errors import SerdeError, StepError
 from streamtopo.logs import Log, Outcome
-from streamtopo.stores import Store
+from streamtopo.logs.opening import DEFAULT, open_log
+from streamtopo.stores.opening import stores_on_disk
 from streamtopo.stores.state import State
 from streamtopo.topology import Topology
 
@@ -33,26 +36,33 @@ _KEPT = 10_000_000
 
 
 class Worker:
-    """One member of the group and the tasks it is assigned; all calls from one thread."""
+    """One member of the group and the tasks it is assigned; all calls but `stop` from one thread.
+
+    `Worker(topology, log="embedded:.streamtopo", on_error="skip").run()` works until it is stopped; the options are
+    those of `WorkerConfig`. `open_store` and `now` are for tests, which have stores and a clock of their own.
+    """
 
     def __init__(
         self,
         topology: Topology,
-        log: Log,
-        open_store: Callable[[TaskId], Store],
+        log: Log | str = DEFAULT,
+        open_store: OpenStore | None = None,
         *,
-        now: Callable[[], int],
+        now: Callable[[], int] = wall_clock,
         config: WorkerConfig | None = None,
         depth_first: bool = False,
+        **options: Any,
     ) -> None:
-        self.config = config or WorkerConfig()
+        self.config = config or config_of(**options)
+        log = open_log(log) if isinstance(log, str) else log
+        open_store = open_store or stores_on_disk(topology.application_id, self.config.state_dir, self.config.memory)
         self.skipped = 0
         self.stopping = False
         self._now = now
         self._journal: list[Entry] = []
         self._pace = Pace(self.config, now)
-        options = Options(now, self._pace.request, self.config.chunk, self.config.cache, depth_first)
-        self._tasks = Tasks(topology, log, Topics(topology, log, self.config), open_store, options)
+        told = Options(now, self._pace.request, self.config.chunk, self.config.cache, depth_first)
+        self._tasks = Tasks(topology, log, Topics(topology, log, self.config), open_store, told)
         self.member = self._tasks.member
 
     @property
@@ -61,6 +71,10 @@ class Worker:
         return self._tasks.ready
 
     # -- for whoever runs it
+
+    def run(self) -> None:
+        """Work until `stop`, SIGTERM or Ctrl-C, then commit and leave; a second signal ends the process at once."""
+        run(self)
 
     def stop(self) -> None:
         """Come to an end after this turn; safe from any thread and from signal handlers."""

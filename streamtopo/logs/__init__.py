@@ -83,6 +83,8 @@ class Topic(NamedTuple):
     name: str
     partitions: int
     config: Mapping[str, str] = {}
+    id: str = ""
+    """The log's own; a topic that is deleted and made anew has another one."""
 
 
 class Log(Protocol):

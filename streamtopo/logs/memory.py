@@ -28,7 +28,7 @@ class MemoryLog:
 
     def create(self, topic: Topic) -> None:
         with self._changed:
-            existing = self._topics.setdefault(topic.name, topic)
+            existing = self._topics.setdefault(topic.name, topic._replace(id=uuid.uuid4().hex))
             if existing.partitions != topic.partitions:
                 raise LogError(
                     f'topic "{topic.name}" exists with {existing.partitions} partitions, not {topic.partitions}; '

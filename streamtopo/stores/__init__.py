@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
 
 from streamtopo.serdes import Serde
+from streamtopo.stores.trust import Stamp
 
 
 class Kind(Enum):
@@ -33,6 +35,14 @@ Changes = Mapping[bytes, bytes | None]
 """What a commit writes; None deletes."""
 
 
+class Reader(Protocol):
+    """Committed rows as they were at one moment."""
+
+    def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]: ...
+
+    def scan(self, start: bytes, stop: bytes, *, reverse: bool = False) -> Iterator[tuple[bytes, bytes]]: ...
+
+
 class Store(Protocol):
     """The bytes behind all stores of one task, used by one thread; keys are ordered as bytes."""
 
@@ -50,6 +60,20 @@ class Store(Protocol):
         """The changelog offset this store's rows stand for; None for one never written."""
         ...
 
-    def delete_range(self, start: bytes, stop: bytes) -> None: ...
+    def stamp(self, store: str) -> Stamp | None:
+        """The position, and what tells whether it still means anything."""
+        ...
+
+    def belongs_to(self, store: str, log: str, changelog: str) -> None:
+        """From now on this store's positions are offsets in this changelog, by the ids of the log and the topic."""
+        ...
+
+    def delete_range(self, start: bytes, stop: bytes, *, forget: str | None = None) -> None:
+        """Delete the rows with start <= key < stop and, at once with them, the position of the store to forget."""
+        ...
+
+    def snapshot(self) -> AbstractContextManager[Reader]:
+        """What is committed now, for readers in any thread."""
+        ...
 
     def close(self) -> None: ...

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from streamtopo.stores import Changes
+from streamtopo.stores.trust import Stamp
 
 
 class MemoryStore:
-    def __init__(self) -> None:
+    def __init__(self, *, now: Callable[[], int] = lambda: time.time_ns() // 1_000_000) -> None:
         self._rows: dict[bytes, bytes] = {}
         self._sorted: list[bytes] | None = None
-        self._positions: dict[str, int] = {}
+        self._stamps: dict[str, Stamp] = {}
+        self._origins: dict[str, tuple[str, str]] = {}
+        self._now = now
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
         return list(map(self._rows.get, keys))
@@ -29,15 +34,31 @@ class MemoryStore:
             for key in [key for key, value in changes.items() if value is None]:
                 del self._rows[key]
         self._sorted = None
-        self._positions.update(positions)
+        for store, offset in positions.items():
+            self._stamps[store] = Stamp(offset, *self._origins.get(store, ("", "")), self._now())
 
     def position(self, store: str) -> int | None:
-        return self._positions.get(store)
+        stamp = self.stamp(store)
+        return None if stamp is None else stamp.offset
 
-    def delete_range(self, start: bytes, stop: bytes) -> None:
+    def stamp(self, store: str) -> Stamp | None:
+        return self._stamps.get(store)
+
+    def belongs_to(self, store: str, log: str, changelog: str) -> None:
+        self._origins[store] = log, changelog
+
+    def delete_range(self, start: bytes, stop: bytes, *, forget: str | None = None) -> None:
         for key, _ in self.scan(start, stop):
             del self._rows[key]
         self._sorted = None
+        if forget is not None:
+            self._stamps.pop(forget, None)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[MemoryStore]:
+        taken = MemoryStore()
+        taken._rows = dict(self._rows)
+        yield taken
 
     def close(self) -> None:
         pass

@@ -181,6 +181,7 @@ class State:
                 self._dirty.pop(key, None)
         self._changes, logged = self._marked
         del self._times[self._changes :], self._log[logged:]
+        self._headers = {number: headers for number, headers in self._headers.items() if number < self._changes}
         self._sorted = None
 
     def check(self) -> None:

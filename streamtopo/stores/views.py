@@ -36,9 +36,8 @@ class KeyValueStore:
 
     def put(self, key: Any, value: Any, timestamp: int | None = None) -> None:
         """None deletes. The timestamp is that of the record being processed unless it is given."""
-        if key is None:
-            raise StoreError(f'store "{self._state.spec.name}" was given a null key; every row needs a key')
         time = self._now() if timestamp is None else timestamp
+        self._check(key)
         kept = self._index(key)
         self._state.row(kept)
         self._state.put(kept, None if value is None else (private(value), time), time)
@@ -80,7 +79,12 @@ class KeyValueStore:
     def approximate_num_entries(self) -> int:
         return sum(1 for _ in self._state.scan(b"", None))
 
+    def _check(self, key: Any) -> None:
+        if key is None:
+            raise StoreError(f'store "{self._state.spec.name}" was given a null key; every row needs a key')
+
     def _row(self, key: Any) -> Row | None:
+        self._check(key)
         return self._state.row(self._index(key))
 
     def _scan(self, start: Any, stop: Any, *, reverse: bool) -> Iterator[Pair]:

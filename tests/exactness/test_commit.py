@@ -10,6 +10,7 @@ from streamtopo import StreamsBuilder, Topology
 from streamtopo.logs import Committed, Outcome
 from streamtopo.logs.memory import MemoryLog, MemoryMember
 from streamtopo.records import Position, TopicPartition
+from streamtopo.stores import StoreSpec
 from streamtopo.stores.memory import MemoryStore
 from streamtopo.testing import Driver, DriverRecord
 
@@ -71,8 +72,10 @@ class FullStore(MemoryStore):
 
 
 class FullDiskDriver(Driver):
-    def _open_store(self, id: object) -> MemoryStore:
-        return self._stores.setdefault(id, FullStore())  # type: ignore[arg-type]
+    def _open_store(self, stores: tuple[StoreSpec, ...], partition: int) -> MemoryStore:
+        return self._stores.setdefault(
+            (*(spec.name for spec in stores), partition), FullStore(now=lambda: self.wall_clock_ms)
+        )
 
 
 def test_a_store_write_that_fails_after_the_log_committed(caplog: pytest.LogCaptureFixture) -> None:
@@ -89,12 +92,12 @@ def test_a_store_write_that_fails_after_the_log_committed(caplog: pytest.LogCapt
 def test_a_store_that_is_behind_its_changelog_is_brought_up() -> None:
     driver = Driver(counting())
     driver.send_all(WORDS[:3])
-    old = {id: (dict(store._rows), dict(store._positions)) for id, store in driver._stores.items()}
+    old = {id: (dict(store._rows), dict(store._stamps)) for id, store in driver._stores.items()}
     driver.send_all(WORDS[3:])
     driver.crash()
-    for id, (rows, positions) in old.items():
-        store = driver._stores[id] = MemoryStore()
-        store.write(rows, positions)
+    for id, (rows, stamps) in old.items():
+        store = driver._stores[id] = MemoryStore(now=lambda: 0)
+        store._rows, store._stamps = rows, stamps
     driver.restart()
     assert list(driver.store("counts").all()) == [("a", 3), ("b", 2), ("c", 1)]
 

@@ -41,7 +41,7 @@ class Found(NamedTuple):
 
 def topics(connection: sqlite3.Connection) -> dict[str, tuple[int, Topic]]:
     rows = connection.execute("SELECT name, id, partitions, config FROM topics ORDER BY name").fetchall()
-    return {name: (id, Topic(name, partitions, json.loads(config))) for name, id, partitions, config in rows}
+    return {name: (id, Topic(name, partitions, json.loads(config), str(id))) for name, id, partitions, config in rows}
 
 
 def create(connection: sqlite3.Connection, topic: Topic) -> None:

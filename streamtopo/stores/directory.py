@@ -1,0 +1,252 @@
+"""Where an application's state lies: a directory for each task, and whose it is at the moment."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import logging
+import os
+import re
+import shutil
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple
+
+from streamtopo.errors import StoreError
+
+logger = logging.getLogger("streamtopo")
+
+FORMAT = 1
+"""Of the files below a task directory; raised when older programs would misread them."""
+
+_LONGEST_NAME = 150
+_TROUBLES = {
+    errno.EROFS: "is on a read-only file system; make it writable, or give --state-dir another place",
+    errno.EACCES: "may not be written by this user; change its owner, or give --state-dir another place",
+    errno.ENOSPC: "is on a full file system; free some space, or give --state-dir another place",
+    errno.EDQUOT: "is over its disk quota; free some space, or give --state-dir another place",
+    errno.ENOTDIR: "is not a directory; give --state-dir another place",
+    errno.EEXIST: "is not a directory; give --state-dir another place",
+}
+
+
+class Holder(NamedTuple):
+    """The process that a lock file names; `beat` is when, on the clock since boot, it last showed that it runs."""
+
+    pid: int
+    host: str
+    beat: float
+
+    @property
+    def stopped_for(self) -> float:
+        return clock() - self.beat if self.host == socket.gethostname() else 0.0
+
+
+class TaskDirectory:
+    """One task's directory, ours until it is released or this process ends."""
+
+    def __init__(self, path: Path, lock: int, forget: Callable[[TaskDirectory], None]) -> None:
+        self.path = path
+        self.rows = path / "rows"
+        self._lock = lock
+        self._forget = forget
+
+    def release(self) -> None:
+        if self._lock >= 0:
+            self._forget(self)
+            os.close(self._lock)
+            self._lock = -1
+
+    def beat(self) -> None:
+        _sign(self._lock)
+
+
+class StateDirectory:
+    """The state of one application on this machine.
+
+    A lock goes with its process, whatever ends it. A process that is only stopped keeps its locks, and as the log
+    has given its tasks to others by then, they go on in a fresh directory beside it.
+    """
+
+    def __init__(self, root: str | Path, application: str, *, lease: float = 5.0) -> None:
+        self.path = Path(root) / application
+        self._lease = lease
+        self._held: list[TaskDirectory] = []
+        self._beating = threading.Lock()
+        self._heart: threading.Thread | None = None
+
+    def open(self, stores: Iterable[str], partition: int) -> TaskDirectory:
+        """The directory of the task that has these stores; waits for an owner that is alive, but not for long."""
+        name = task_name(stores, partition)
+        patience = clock() + 1.5 * self._lease
+        with explained(self.path):
+            self.path.mkdir(parents=True, exist_ok=True)
+            while True:
+                taken = self._try(name, clock() > patience)
+                if taken is not None:
+                    return self._keep(*taken)
+                time.sleep(self._lease / 50)
+
+    def tasks(self) -> list[str]:
+        """The names of the task directories there are."""
+        return sorted(path.name for path in self.path.iterdir() if path.is_dir()) if self.path.is_dir() else []
+
+    def _try(self, name: str, last: bool) -> tuple[Path, int] | None:
+        """A directory and its lock: one that is free, or a fresh one if the others' owners stopped."""
+        versions = _versions(self.path, name)
+        locks = {path: lock for path in versions if (lock := _lock(path)) is not None}
+        held = {path: holder(path) for path in versions if path not in locks}
+        running = [path for path, owner in held.items() if owner is None or owner.stopped_for < self._lease]
+        if running:
+            _unlock(locks.values())
+            if last:
+                raise StoreError(_refused(running[0], held[running[0]]))
+            return None
+        if locks:
+            return _newest(locks)
+        fresh = self.path / (f"{name}~{_version(versions[-1]) + 1}" if versions else name)
+        fresh.mkdir(exist_ok=True)
+        for path, owner in held.items():
+            logger.warning('"%s" is held by %s, which is stopped; rebuilding it in "%s"', path, _name(owner), fresh)
+        lock = _lock(fresh)
+        return None if lock is None else (fresh, lock)
+
+    def _keep(self, path: Path, lock: int) -> TaskDirectory:
+        directory = TaskDirectory(path, lock, self._forget)
+        try:
+            _check_format(path)
+        except BaseException:
+            os.close(lock)
+            raise
+        with self._beating:
+            self._held.append(directory)
+            if self._heart is None:
+                self._heart = threading.Thread(target=self._beat, name="state locks", daemon=True)
+                self._heart.start()
+        return directory
+
+    def _forget(self, directory: TaskDirectory) -> None:
+        with self._beating:
+            self._held.remove(directory)
+
+    def _beat(self) -> None:
+        while True:
+            time.sleep(self._lease / 4)
+            with self._beating:
+                for directory in self._held:
+                    directory.beat()
+                if not self._held:
+                    self._heart = None
+                    return
+
+
+def task_name(stores: Iterable[str], partition: int) -> str:
+    """By what is in it, not by the subtopology's number, which changes when another part of the topology does."""
+    joined = "+".join(sorted(stores)) or "no-stores"
+    if len(joined) > _LONGEST_NAME:
+        joined = f"{joined[:_LONGEST_NAME]}+{sha256(joined.encode()).hexdigest()[:12]}"
+    return f"{joined}-{partition}"
+
+
+def holder(path: Path) -> Holder | None:
+    """Who holds, or last held, the lock of a task directory; None if it does not say."""
+    with suppress(OSError, ValueError):
+        pid, host, beat = (path / "lock").read_text().split()
+        return Holder(int(pid), host, float(beat))
+    return None
+
+
+def clock() -> float:
+    """Seconds since boot: the same for all processes, and never set back."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
+def trouble(path: Path, error: Exception) -> StoreError:
+    """One clear error for what the operating system, or RocksDB in its words, complained of."""
+    text = str(error)
+    for number, meaning in _TROUBLES.items():
+        if getattr(error, "errno", None) == number or os.strerror(number) in text:
+            return StoreError(f'the state directory "{path}" {meaning}')
+    return StoreError(f'the state in "{path}" cannot be used: {text}')
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise trouble(path, error) from error
+
+
+def _versions(root: Path, name: str) -> list[Path]:
+    """A task's directory and those made while another's owner was stopped, oldest first."""
+    pattern = re.compile(re.escape(name) + r"(~\d+)?")
+    return sorted((path for path in root.iterdir() if pattern.fullmatch(path.name)), key=_version)
+
+
+def _version(path: Path) -> int:
+    return int(path.name.partition("~")[2] or 1)
+
+
+def _lock(path: Path) -> int | None:
+    """A descriptor that holds the directory's lock; None if another has it, or took the directory away."""
+    lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.path.samestat(os.fstat(lock), os.stat(path / "lock")):
+            _sign(lock)
+            return lock
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    except BaseException:
+        os.close(lock)
+        raise
+    os.close(lock)
+    return None
+
+
+def _unlock(locks: Iterable[int]) -> None:
+    for lock in locks:
+        os.close(lock)
+
+
+def _newest(locks: dict[Path, int]) -> tuple[Path, int]:
+    """Of several copies of one task's state the last: it was begun when the owners of the others were stopped."""
+    *others, path = locks
+    for other in others:
+        logger.warning('removing "%s": it was left by an owner that was stopped, and "%s" is newer', other, path)
+        shutil.rmtree(other, ignore_errors=True)
+        os.close(locks[other])
+    return path, locks[path]
+
+
+def _check_format(path: Path) -> None:
+    file = path / "format.json"
+    with suppress(FileNotFoundError, ValueError):
+        found = json.loads(file.read_text())["format"]
+        if found > FORMAT:
+            raise StoreError(
+                f'"{path}" was written by a newer streamtopo (format {found}, and this one reads up to {FORMAT}); '
+                "upgrade, or move the directory away to have its state rebuilt"
+            )
+        return
+    file.write_text(json.dumps({"format": FORMAT}))
+
+
+def _sign(lock: int) -> None:
+    with suppress(OSError):
+        os.pwrite(lock, f"{os.getpid()} {socket.gethostname()} {clock():.3f}\n".ljust(128).encode(), 0)
+
+
+def _refused(path: Path, owner: Holder | None) -> str:
+    return f'"{path}" is in use by {_name(owner)}; stop it, or give this worker another --state-dir'
+
+
+def _name(owner: Holder | None) -> str:
+    return "another process" if owner is None else f"process {owner.pid} on {owner.host}"

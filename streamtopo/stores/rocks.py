@@ -1,0 +1,338 @@
+"""A store in RocksDB: one database for all stores of a task, each commit one batch with its positions inside."""
+
+from __future__ import annotations
+
+import errno
+import json
+import logging
+import os
+import shutil
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from weakref import WeakSet
+
+from rocksdict import (
+    BlockBasedOptions,
+    Cache,
+    DBCompressionType,
+    Options,
+    Rdict,
+    RdictIter,
+    ReadOptions,
+    WriteBatch,
+    WriteBufferManager,
+    WriteOptions,
+)
+
+from streamtopo.errors import StoreError
+from streamtopo.stores import Changes
+from streamtopo.stores.directory import TaskDirectory, trouble
+from streamtopo.stores.trust import Stamp
+
+logger = logging.getLogger("streamtopo")
+
+_MB = 1 << 20
+_FIRST_KEY = b"\1"
+"""No store's name begins with a zero byte, so what does is ours: the positions."""
+_PAGE_ROWS = 1000
+_PAGE_BYTES = _MB
+_PATIENCE = 60.0
+_HARDLY_FREE = 32 * _MB
+
+
+class MemoryBudget:
+    """What all stores of a process share: about this many bytes of cached blocks and of rows not flushed yet."""
+
+    def __init__(self, size: int = 256 * _MB) -> None:
+        self.size = size
+        self._cache = Cache(size)
+        # Charged to the cache: rows waiting to be flushed push blocks out, so that both together keep the budget.
+        self._buffers = WriteBufferManager.new_write_buffer_manager_with_cache(size // 4, False, self._cache)
+
+    @property
+    def used(self) -> int:
+        return self._cache.get_usage()
+
+    def options(self) -> Options:
+        options = Options(raw_mode=True)
+        options.create_if_missing(True)
+        options.set_write_buffer_manager(self._buffers)
+        # A buffer that fits the processor's cache takes three times as many rows a second as one of 64 MB.
+        options.set_write_buffer_size(max(64 << 10, min(8 * _MB, self.size // 16)))
+        options.set_compression_type(DBCompressionType.lz4())
+        options.set_block_based_table_factory(self._table())
+        options.set_max_background_jobs(2)
+        options.set_manifest_preallocation_size(64 << 10)
+        options.set_keep_log_file_num(2)
+        options.set_max_log_file_size(_MB)
+        options.set_stats_dump_period_sec(0)
+        return options
+
+    def _table(self) -> BlockBasedOptions:
+        table = BlockBasedOptions()
+        table.set_block_cache(self._cache)
+        table.set_format_version(5)
+        table.set_bloom_filter(10, False)
+        table.set_cache_index_and_filter_blocks(True)
+        table.set_pin_l0_filter_and_index_blocks_in_cache(True)
+        return table
+
+
+class Snapshot:
+    """The rows as they were at one moment, for any thread; closing the store ends it.
+
+    It is one iterator: what rocksdict 0.3.29 calls a snapshot does not hold for its own iterators.
+    """
+
+    def __init__(self, iterator: RdictIter, path: Path) -> None:
+        self._iterator: RdictIter | None = iterator
+        self._path = path
+        self._lock = threading.Lock()
+
+    def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        with self._lock:
+            iterator = self._opened()
+            return [_at(iterator, key) for key in keys]
+
+    def scan(self, start: bytes, stop: bytes, *, reverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
+        start = max(start, _FIRST_KEY)
+        more = start < stop
+        while more:
+            rows, more = self._page(start, stop, reverse)
+            yield from rows
+            if more and reverse:
+                stop = rows[-1][0]
+            elif more:
+                start = rows[-1][0] + b"\0"
+
+    def close(self) -> None:
+        with self._lock:
+            self._iterator = None
+
+    def _page(self, start: bytes, stop: bytes, reverse: bool) -> tuple[list[tuple[bytes, bytes]], bool]:
+        """The next rows, and whether there may be more: between pages others may use the iterator."""
+        with self._lock:
+            iterator = self._opened()
+            rows, more = _backward(iterator, start, stop) if reverse else _forward(iterator, start, stop)
+            if not more:
+                with explained(self._path):
+                    iterator.status()
+            return rows, more
+
+    def _opened(self) -> RdictIter:
+        if self._iterator is None:
+            raise StoreError(f'the store in "{self._path}" was closed while it was being read; ask its new owner')
+        return self._iterator
+
+
+class RocksStore:
+    """RocksDB without a log of its own, because the changelog is one: closing flushes, a kill forgets the unflushed.
+
+    A kill forgets rows and the position they stand for together, and restoring from that position brings both back.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        memory: MemoryBudget,
+        *,
+        now: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        closed: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.path = Path(path)
+        self._memory = memory
+        self._now = now
+        self._closed = closed
+        self._unlogged = WriteOptions()
+        self._unlogged.disable_wal = True  # type: ignore[method-assign, assignment]
+        self._unlogged.no_slowdown = True
+        self._origins: dict[str, tuple[str, str]] = {}
+        self._readers: WeakSet[Snapshot] = WeakSet()
+        self._lock = threading.Lock()
+        options = memory.options()
+        with explained(self.path):
+            # The family is named because else, at the second opening, it has the options, and a cache, of its own.
+            self._rows: Rdict | None = Rdict(str(self.path), options, {"default": options})
+
+    def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        with explained(self.path):
+            return self._opened().get(list(keys))  # type: ignore[return-value]
+
+    def scan(self, start: bytes, stop: bytes, *, reverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
+        """The rows with start <= key < stop as they were when the scan began."""
+        return self._reader(stop).scan(start, stop, reverse=reverse)
+
+    def write(self, changes: Changes, positions: Mapping[str, int]) -> None:
+        """Atomic: all changes, and for each store named the changelog offset they bring it to, or nothing."""
+        now = self._now()
+        stamps = {
+            _position_key(store): json.dumps(Stamp(offset, *self._origin(store), now)).encode()
+            for store, offset in positions.items()
+        }
+        self._write(lambda: _batch(changes, stamps))
+
+    def position(self, store: str) -> int | None:
+        """The changelog offset this store's rows stand for; None for one never written."""
+        stamp = self.stamp(store)
+        return None if stamp is None else stamp.offset
+
+    def stamp(self, store: str) -> Stamp | None:
+        """The position, and what tells whether it still means anything."""
+        (data,) = self.get_many([_position_key(store)])
+        return None if data is None else Stamp(*json.loads(data))
+
+    def belongs_to(self, store: str, log: str, changelog: str) -> None:
+        """From now on this store's positions are offsets in this changelog, by the ids of the log and the topic."""
+        self._origins[store] = log, changelog
+
+    def delete_range(self, start: bytes, stop: bytes, *, forget: str | None = None) -> None:
+        """Delete the rows with start <= key < stop and, at once with them, the position of the store to forget."""
+        start = max(start, _FIRST_KEY)
+
+        def batch() -> WriteBatch:
+            batch = WriteBatch(raw_mode=True)
+            if start < stop:
+                batch.delete_range(start, stop)
+            if forget is not None:
+                batch.delete(_position_key(forget))
+            return batch
+
+        self._write(batch)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Snapshot]:
+        """What is committed now, for readers in other threads; it keeps old files on the disk, so be brief."""
+        reader = self._reader(None)
+        try:
+            yield reader
+        finally:
+            reader.close()
+
+    def close(self) -> None:
+        """Flush and let go; what cannot be flushed comes back from the changelog."""
+        with self._lock:
+            rows, self._rows = self._rows, None
+            readers, self._readers = list(self._readers), WeakSet()
+        if rows is None:
+            return
+        for reader in readers:  # an open iterator would keep the database, and RocksDB's lock, open
+            reader.close()
+        try:
+            rows.close()
+        except Exception as error:
+            logger.warning("%s; what was not flushed will be restored from the changelog", trouble(self.path, error))
+        finally:
+            del rows
+            self._closed()
+
+    def _write(self, batch: Callable[[], WriteBatch]) -> None:
+        """Waits for flushing here: RocksDB would hold the interpreter while it waits, on a full disk for ever."""
+        patience = time.monotonic() + _PATIENCE
+        with explained(self.path):
+            while True:
+                try:
+                    return self._opened().write(batch(), self._unlogged)
+                except Exception as error:
+                    if "Write stall" not in str(error):
+                        raise
+                    self._check_flushing(time.monotonic() > patience)
+                time.sleep(0.001)
+
+    def _check_flushing(self, too_long: bool) -> None:
+        failed = bool(self._opened().property_int_value("rocksdb.background-errors"))
+        if failed and shutil.disk_usage(self.path).free < _HARDLY_FREE:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        if too_long:
+            raise StoreError(f'the state in "{self.path}" cannot be flushed to the disk; its file LOG says why')
+
+    def _reader(self, stop: bytes | None) -> Snapshot:
+        options = ReadOptions()
+        if stop:
+            options.set_iterate_upper_bound(stop)
+        with self._lock, explained(self.path):
+            reader = Snapshot(self._opened().iter(options), self.path)
+            self._readers.add(reader)
+            return reader
+
+    def _origin(self, store: str) -> tuple[str, str]:
+        if store not in self._origins:
+            known = self.stamp(store)
+            self._origins[store] = ("", "") if known is None else (known.log, known.changelog)
+        return self._origins[store]
+
+    def _opened(self) -> Rdict:
+        if self._rows is None:
+            raise StoreError(f'the store in "{self.path}" is closed')
+        return self._rows
+
+
+def open_rocks(directory: TaskDirectory, memory: MemoryBudget) -> RocksStore:
+    """The store of a task directory; closing it gives the directory's lock back."""
+    try:
+        return RocksStore(directory.rows, memory, closed=directory.release)
+    except BaseException:
+        directory.release()
+        raise
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """rocksdict raises bare exceptions with RocksDB's words."""
+    try:
+        yield
+    except StoreError:
+        raise
+    except Exception as error:
+        raise trouble(path, error) from error
+
+
+def _batch(changes: Changes, stamps: Mapping[bytes, bytes]) -> WriteBatch:
+    batch = WriteBatch(raw_mode=True)
+    rows = changes
+    if None in changes.values():
+        rows = {key: value for key, value in changes.items() if value is not None}
+        deque(map(batch.delete, changes.keys() - rows.keys()), maxlen=0)
+    for part in (rows, stamps):
+        deque(map(batch.put, part.keys(), part.values()), maxlen=0)
+    return batch
+
+
+def _position_key(store: str) -> bytes:
+    return b"\0position\0" + store.encode()
+
+
+def _at(iterator: RdictIter, key: bytes) -> bytes | None:
+    iterator.seek(key)
+    return iterator.value() if iterator.key() == key else None
+
+
+def _forward(iterator: RdictIter, start: bytes, stop: bytes) -> tuple[list[tuple[bytes, bytes]], bool]:
+    rows: list[tuple[bytes, bytes]] = []
+    size = 0
+    iterator.seek(start)
+    while (key := iterator.key()) is not None and key < stop:
+        if len(rows) == _PAGE_ROWS or size > _PAGE_BYTES:
+            return rows, True
+        rows.append((key, value := iterator.value()))
+        size += len(value)
+        iterator.next()
+    return rows, False
+
+
+def _backward(iterator: RdictIter, start: bytes, stop: bytes) -> tuple[list[tuple[bytes, bytes]], bool]:
+    rows: list[tuple[bytes, bytes]] = []
+    size = 0
+    iterator.seek_for_prev(stop)
+    if iterator.key() == stop:
+        iterator.prev()
+    while (key := iterator.key()) is not None and key >= start:
+        if len(rows) == _PAGE_ROWS or size > _PAGE_BYTES:
+            return rows, True
+        rows.append((key, value := iterator.value()))
+        size += len(value)
+        iterator.prev()
+    return rows, False

@@ -1,0 +1,57 @@
+"""Whether the rows of a store can be trusted, or are to be rebuilt from the changelog."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import NamedTuple
+
+_CLOCK_ERROR = 60_000
+"""Milliseconds by which a store may be younger than the clock says it can be."""
+
+
+class Stamp(NamedTuple):
+    """What a store keeps beside its rows: the changelog offset they stand for, whose, and when it was written."""
+
+    offset: int
+    log: str
+    changelog: str
+    written_at: int
+
+
+class Facts(NamedTuple):
+    """The changelog as it is now, by the ids of its log and topic (the topic's name, if the log gives it no id)."""
+
+    log: str
+    changelog: str
+    start: int
+    end: int
+    now: int
+    tombstone_retention: int | None = None
+    """Milliseconds for which deletions stay in the changelog; None if they always do."""
+
+
+def why_not_trusted(kept: Stamp, now: Facts) -> str | None:
+    """The reason to rebuild a store rather than to go on from its position; None if there is none.
+
+    A store at its changelog's end missed nothing, whatever its age. Behind it, deletions may have come and gone.
+    """
+    if kept.log != now.log:
+        return f'it belongs to another log: it is of "{kept.log}", and this one is "{now.log}"'
+    if kept.changelog != now.changelog:
+        return f'its changelog was made anew: it is of "{kept.changelog}", and the topic is "{now.changelog}"'
+    if kept.offset > now.end:
+        return f"it is ahead of its changelog: at offset {kept.offset}, which ends at {now.end}"
+    if kept.offset < now.start:
+        return f"it is behind the start of its changelog: at offset {kept.offset}, which starts at {now.start}"
+    if kept.offset == now.end or now.tombstone_retention is None:
+        return None
+    return _why_too_old(now.now - kept.written_at, now.tombstone_retention)
+
+
+def _why_too_old(age: int, retention: int) -> str | None:
+    if age < -_CLOCK_ERROR:
+        return f"its age is not known: it was last written {timedelta(milliseconds=-age)} ahead of this clock"
+    if age > retention:
+        written, kept = timedelta(milliseconds=age), timedelta(milliseconds=retention)
+        return f"it is too old: last written {written} ago, and its changelog keeps deletions for {kept}"
+    return None

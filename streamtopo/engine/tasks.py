@@ -90,8 +90,8 @@ class Tasks:
 
     def lag(self) -> int:
         """Records in the topics that these tasks have not taken yet."""
-        ends = self.member.ends()
         inputs = [one for task in self.ready.values() for one in task.inputs.values()]
+        ends = self.member.ends() if inputs else {}
         return sum(ends.get(one.partition, one.fetched) - one.fetched + one.waiting.size for one in inputs)
 
     def drop(self, tasks: Iterable[Task]) -> None:

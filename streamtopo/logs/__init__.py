@@ -87,6 +87,13 @@ class Topic(NamedTuple):
     """The log's own; a topic that is deleted and made anew has another one."""
 
 
+class GroupState(NamedTuple):
+    """A group as seen from outside: what each living member works on, and where the group stands."""
+
+    members: Mapping[str, frozenset[TopicPartition]]
+    positions: Mapping[TopicPartition, Position]
+
+
 class Log(Protocol):
     """Topics and their records; safe to use from several threads."""
 
@@ -118,6 +125,10 @@ class Log(Protocol):
 
     def join(self, group: str, topics: Iterable[tuple[str, ...]]) -> Member:
         """Take part in a group that shares the partitions of these topics; each tuple is shared out as one."""
+        ...
+
+    def groups(self) -> Mapping[str, GroupState]:
+        """Every group that has a member alive, or a position."""
         ...
 
     def note(self, name: str) -> str | None:

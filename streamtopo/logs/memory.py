@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections.abc import Container, Iterable, Mapping
 
 from streamtopo.errors import LogError
-from streamtopo.logs import Committed, Outcome, Topic
+from streamtopo.logs import Committed, GroupState, Outcome, Topic
 from streamtopo.logs.groups import Subscription, share_of
 from streamtopo.records import Batch, Columns, Headers, Position, TopicPartition
 
@@ -77,6 +77,11 @@ class MemoryLog:
     def join(self, group: str, topics: Iterable[tuple[str, ...]]) -> MemoryMember:
         with self._changed:
             return MemoryMember(self, self._groups.setdefault(group, _Group()), topics)
+
+    def groups(self) -> Mapping[str, GroupState]:
+        with self._changed:
+            states = {name: group.state() for name, group in sorted(self._groups.items())}
+            return {name: state for name, state in states.items() if state.members or state.positions}
 
     def note(self, name: str) -> str | None:
         return self._notes.get(name)
@@ -274,6 +279,11 @@ class _Group:
 
     def owners_of(self) -> dict[TopicPartition, str]:
         return {partition: member for partition, (member, _) in self.owners.items()}
+
+    def state(self) -> GroupState:
+        owners = self.owners_of().items()
+        owned = {member: frozenset(part for part, owner in owners if owner == member) for member in self.members}
+        return GroupState(owned, dict(self.positions))
 
     def take_over(self, partition: TopicPartition, member: str) -> int:
         self.epoch += 1

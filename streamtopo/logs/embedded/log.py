@@ -7,14 +7,14 @@ from pathlib import Path
 from weakref import WeakSet
 
 from streamtopo.errors import LogError
-from streamtopo.logs import Topic
-from streamtopo.logs.embedded import storage
+from streamtopo.logs import GroupState, Topic
+from streamtopo.logs.embedded import roster, storage
 from streamtopo.logs.embedded.batches import Run, cut, encode, join_runs
 from streamtopo.logs.embedded.checkpoints import Checkpoints
 from streamtopo.logs.embedded.cleaning import Cleaner, Policy
 from streamtopo.logs.embedded.database import Database, Now, reading, wall_clock, writing
 from streamtopo.logs.embedded.member import EmbeddedMember
-from streamtopo.logs.embedded.presence import LEASE
+from streamtopo.logs.embedded.presence import LEASE, alive
 from streamtopo.records import Batch, Columns, TopicPartition
 
 
@@ -120,6 +120,18 @@ class EmbeddedLog:
         member = EmbeddedMember(self._database, self._checkpoints, group, topics, lease=self._lease, now=self._now)
         self._members.add(member)
         return member
+
+    def groups(self) -> Mapping[str, GroupState]:
+        with self._database.connection() as connection, reading(connection):
+            recorded = roster.groups(connection)
+        states = {name: self._of_the_living(state) for name, state in recorded.items()}
+        return {name: state for name, state in states.items() if state.members or state.positions}
+
+    def _of_the_living(self, state: GroupState) -> GroupState:
+        """The dead are in the tables until another member of their group looks after them."""
+        members = self._database.directory / "members"
+        living = {id: owned for id, owned in state.members.items() if alive(members, id, self._lease)}
+        return state._replace(members=living)
 
     def note(self, name: str) -> str | None:
         with self._database.connection() as connection:

@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from streamtopo.logs import GroupState
 from streamtopo.logs.embedded.storage import bump, topics
 from streamtopo.logs.groups import Subscription, share_of
 from streamtopo.records import Position, TopicPartition
@@ -34,6 +35,20 @@ def load(connection: sqlite3.Connection, group: str) -> Roster:
         {id: tuple(tuple(names) for names in json.loads(subscribed)) for id, subscribed in members.fetchall()},
         {TopicPartition(topic, number): Owner(member, epoch) for topic, number, member, epoch in owners.fetchall()},
     )
+
+
+def groups(connection: sqlite3.Connection) -> dict[str, GroupState]:
+    """Every group that has left a trace, with the members that are registered: the dead may be among them."""
+    rows = connection.execute("SELECT group_name FROM members UNION SELECT group_name FROM positions ORDER BY 1")
+    return {group: _state(connection, group) for (group,) in rows.fetchall()}
+
+
+def _state(connection: sqlite3.Connection, group: str) -> GroupState:
+    known = load(connection, group)
+    owned = {
+        id: frozenset(part for part, owner in known.owners.items() if owner.member == id) for id in known.members
+    }
+    return GroupState(owned, positions(connection, group))
 
 
 def share(connection: sqlite3.Connection, roster: Roster, member: str) -> set[TopicPartition]:

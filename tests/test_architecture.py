@@ -39,6 +39,7 @@ ONLY_IN = {
     "orjson": {"serdes", "engine.task", "engine.fingerprint", "drawing.as_json"},
     "pyarrow": {"logs.embedded"},
     "pytest": {"pytest_plugin"},
+    "rich": {"cli"},
     "rocksdict": {"stores.rocks"},
     "sqlite3": {"logs.embedded"},
 }

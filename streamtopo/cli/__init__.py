@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import click
 
+from streamtopo.cli.completion import completion
+from streamtopo.cli.consume import consume
 from streamtopo.cli.failures import Commands
 from streamtopo.cli.graph import graph
+from streamtopo.cli.groups import groups
+from streamtopo.cli.produce import produce
+from streamtopo.cli.topics import topics
 
 
 @click.group("streamtopo", cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -17,4 +22,5 @@ def main() -> None:
     """
 
 
-main.add_command(graph)
+for command in (completion, consume, graph, groups, produce, topics):
+    main.add_command(command)

@@ -24,6 +24,21 @@ class Plan:
     """What the log must have beside the topics that others write."""
 
 
+def missing(topology: Topology, existing: Mapping[str, Topic]) -> dict[str, str]:
+    """Topics of others that are named, but not there, each with what reaches it: a source or a sink."""
+    sources = {topic: "source" for source in topology.sources for topic in source.topics}
+    sinks = {sink.topic: "sink" for sink in topology.sinks if isinstance(sink.topic, str)}
+    internal = {*topology.repartitions, *map(topology.topic_of, topology.repartitions)}
+    there = internal.union(existing)
+    return {name: kind for name, kind in (sinks | sources).items() if name not in there}
+
+
+def absent(kind: str, topic: str) -> PartitionError:
+    return PartitionError(
+        f'{kind} topic "{topic}" does not exist; create it first: streamtopo topics create {topic} --partitions 4'
+    )
+
+
 def plan(topology: Topology, existing: Mapping[str, Topic]) -> Plan:
     subtopologies = topology.subtopologies()
     reads = tuple(_topics_read(topology, subtopology, existing) for subtopology in subtopologies)
@@ -51,9 +66,7 @@ def _topics_read(topology: Topology, subtopology: Subtopology, existing: Mapping
     topics |= {name for name in existing for source in subtopology.sources if source.matches(name)}
     internal = set(map(topology.topic_of, topology.repartitions))
     for topic in sorted(topics - internal - existing.keys()):
-        raise PartitionError(
-            f'source topic "{topic}" does not exist; create it first: streamtopo topics create {topic} --partitions 4'
-        )
+        raise absent("source", topic)
     return tuple(sorted(topics))
 
 

@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -16,14 +16,24 @@ if TYPE_CHECKING:
 
 _LONGEST_WAIT = 0.1
 """Seconds without news after which the loop looks at clocks and signals all the same."""
+_CLEANING = 10
+"""Milliseconds of cleaning at a time: in turns without work, and under load once in so many seconds:"""
+_BETWEEN_CLEANINGS = 1.0
 
 
-def run(worker: Worker, *, each_turn: Callable[[], object] = lambda: None) -> None:
-    """`each_turn` is called after every turn, to look at what the worker has done."""
-    with stopping_on_signals(worker.stop), _quiet_collector():
+def run(worker: Worker, *, each_turn: Callable[[], object] = lambda: None, signals: bool = True) -> None:
+    """`each_turn` is called after every turn, to look at what the worker has done.
+
+    Without `signals` they are left to somebody else, who calls `worker.stop`.
+    """
+    cleaned = time.monotonic()
+    with stopping_on_signals(worker.stop) if signals else nullcontext(), _quiet_collector():
         try:
             while not worker.stopping:
-                worker.run_once(_LONGEST_WAIT)
+                worked = worker.run_once(_LONGEST_WAIT)
+                if not worked or time.monotonic() - cleaned > _BETWEEN_CLEANINGS:
+                    worker.log.clean(_CLEANING)
+                    cleaned = time.monotonic()
                 each_turn()
         except BaseException:
             worker.abandon()

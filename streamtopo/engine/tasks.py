@@ -55,6 +55,7 @@ class Tasks:
         held |= {id: frozenset(opening.positions) for id, opening in self.opening.items()}
         revoked = [id for id, partitions in held.items() if wanted.get(id) != partitions]
         if revoked:
+            self._topics.check()
             commit()
             for id in revoked:
                 self._close(id)

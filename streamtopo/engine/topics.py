@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import logging
+import time
 
 from streamtopo.config import WorkerConfig
 from streamtopo.engine.fingerprint import compare, fingerprint, text_of
-from streamtopo.engine.plan import Plan, plan
+from streamtopo.engine.plan import Plan, absent, missing, plan
 from streamtopo.errors import PartitionError
 from streamtopo.logs import Log, Topic
 from streamtopo.topology import Topology
 
 logger = logging.getLogger("streamtopo")
+
+_BETWEEN_CHECKS = 1.0
+"""Seconds between two looks whether the topics are still there."""
 
 
 class Topics:
@@ -20,15 +24,26 @@ class Topics:
         self._log = log
         self._config = config
         self._counts: dict[str, int] = {}
+        self._checked = 0.0
         self.plan = self._prepare()
 
     def refresh(self) -> bool:
         """Plan anew if a source has a pattern and there are other topics than before; true if so."""
+        if time.monotonic() - self._checked > _BETWEEN_CHECKS:
+            self.check()
         patterns = any(source.pattern for source in self._topology.sources)
         if not patterns or self._log.topics().keys() == self._planned_for:
             return False
         self.plan = self._prepare()
         return True
+
+    def check(self) -> None:
+        """A topic that is gone leaves nothing to do, which would look like having caught up."""
+        self._checked = time.monotonic()
+        existing = self._log.topics()
+        for name, known in self._used.items():
+            if name not in existing or existing[name].id != known.id:
+                raise PartitionError(_deleted(name, internal=known in self._internal, again=name in existing))
 
     def partitions(self, topic: str) -> int:
         if topic not in self._counts:
@@ -44,6 +59,12 @@ class Topics:
     def _prepare(self) -> Plan:
         """Plan, create what is missing, and compare with what an earlier version left behind."""
         existing = dict(self._log.topics())
+        for name, kind in missing(self._topology, existing).items():
+            if not self._config.create_topics:
+                raise absent(kind, name)
+            self._log.create(Topic(name, self._config.create_topics))
+            logger.info('created %s topic "%s" with %d partitions', kind, name, self._config.create_topics)
+            existing = dict(self._log.topics())
         planned = plan(self._topology, existing)
         note = f"{self._topology.application_id}/fingerprint"
         now = fingerprint(self._topology, planned)

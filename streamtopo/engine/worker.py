@@ -56,6 +56,7 @@ class Worker:
         self.config = config or config_of(**options)
         log = open_log(log) if isinstance(log, str) else log
         open_store = open_store or stores_on_disk(topology.application_id, self.config.state_dir, self.config.memory)
+        self.log = log
         self.skipped = 0
         self.stopping = False
         self._now = now

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import threading
-import uuid
 from bisect import bisect_left
 from collections.abc import Container, Iterable, Mapping
 
@@ -15,7 +15,7 @@ from streamtopo.records import Batch, Columns, Headers, Position, TopicPartition
 
 class MemoryLog:
     def __init__(self) -> None:
-        self.id = uuid.uuid4().hex
+        self.id = os.urandom(16).hex()
         self._topics: dict[str, Topic] = {}
         self._partitions: dict[TopicPartition, _Partition] = {}
         self._groups: dict[str, _Group] = {}
@@ -28,7 +28,7 @@ class MemoryLog:
 
     def create(self, topic: Topic) -> None:
         with self._changed:
-            existing = self._topics.setdefault(topic.name, topic._replace(id=uuid.uuid4().hex))
+            existing = self._topics.setdefault(topic.name, topic._replace(id=os.urandom(16).hex()))
             if existing.partitions != topic.partitions:
                 raise LogError(
                     f'topic "{topic.name}" exists with {existing.partitions} partitions, not {topic.partitions}; '
@@ -89,6 +89,10 @@ class MemoryLog:
     def write_note(self, name: str, text: str) -> None:
         self._notes[name] = text
 
+    def clean(self, slice_ms: float = 10) -> bool:
+        """It keeps everything."""
+        return False
+
     def close(self) -> None:
         pass
 
@@ -103,7 +107,7 @@ class MemoryMember:
     """A member whose work others can take over at any time: `evict` plays the expired lease."""
 
     def __init__(self, log: MemoryLog, group: _Group, topics: Iterable[tuple[str, ...]]) -> None:
-        self.id = uuid.uuid4().hex
+        self.id = os.urandom(16).hex()
         self._log = log
         self._group = group
         self._topics = tuple(topics)

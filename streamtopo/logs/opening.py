@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from urllib.parse import parse_qsl
 
 from streamtopo.errors import LogError
 from streamtopo.logs import Log
@@ -18,6 +17,8 @@ def open_log(url: str = DEFAULT) -> Log:
     >>> open_log("memory:").topics()
     {}
     """
+    from urllib.parse import parse_qsl
+
     scheme, _, rest = url.partition(":")
     path, _, query = rest.partition("?")
     options = dict(parse_qsl(query, keep_blank_values=True))

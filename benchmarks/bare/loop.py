@@ -1,0 +1,95 @@
+"""The loop itself: poll, take, and commit all partitions every 100 ms; outputs are split by cached murmur2."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from typing import Any, Protocol
+
+from streamtopo.logs import Log, Outcome
+from streamtopo.partitioning import murmur2
+from streamtopo.records import Batch, Columns, Position, TopicPartition
+
+BATCH = 10_000
+INTERVAL = 0.1
+"""Seconds between commits."""
+
+Send = Callable[[TopicPartition, Columns], None]
+
+
+class Job(Protocol):
+    def take(self, batch: Batch, send: Send) -> None: ...
+
+    def flush(self, send: Send) -> None:
+        """Send what was held back: a commit follows."""
+        ...
+
+    def committed(self, ends: Mapping[TopicPartition, int]) -> None:
+        """The log has it; so may the stores."""
+        ...
+
+
+def run_bare(log: Log, topics: Iterable[str], job: Job) -> None:
+    member = log.join("bare", [(topic,) for topic in topics])
+    assigned = member.assignment()
+    for partition in assigned:
+        member.seek(partition, 0)
+    positions: dict[TopicPartition, Position] = {}
+    committed_at = time.monotonic()
+    while True:
+        batches = member.poll(BATCH * 4, 0.0)
+        for batch in batches:
+            job.take(batch, member.send)
+            positions[batch.source] = Position(batch.next_offset)
+        if batches and time.monotonic() - committed_at < INTERVAL:
+            continue
+        if not positions:
+            break
+        job.flush(member.send)
+        committed = member.commit(positions)
+        assert committed.outcome is Outcome.DONE
+        job.committed(committed.ends)
+        positions, committed_at = {}, time.monotonic()
+    member.leave()
+
+
+class _Targets(dict[bytes, int]):
+    """The partition of each key seen so far."""
+
+    def __init__(self, partitions: int) -> None:
+        self._partitions = partitions
+
+    def __missing__(self, key: bytes) -> int:
+        target = self[key] = murmur2(key) % self._partitions
+        return target
+
+
+_targets = cache(_Targets)
+
+
+class Output:
+    """A topic whose records go to the partitions of their keys."""
+
+    def __init__(self, log: Log, topic: str) -> None:
+        count = log.topics()[topic].partitions
+        self._target = _targets(count).__getitem__
+        self._partitions = [TopicPartition(topic, number) for number in range(count)]
+
+    def send(self, send: Send, keys: list[bytes], values: list[bytes], times: list[int]) -> None:
+        if not keys:
+            return
+        targets = list(map(self._target, keys))
+        if targets.count(targets[0]) == len(targets):
+            send(self._partitions[targets[0]], Columns(keys, values, times))  # type: ignore[arg-type]
+            return
+        rows_of: list[list[int]] = [[] for _ in self._partitions]
+        for row, target in enumerate(targets):
+            rows_of[target].append(row)
+        for partition, rows in zip(self._partitions, rows_of, strict=True):
+            if rows:
+                send(partition, Columns(_picked(keys, rows), _picked(values, rows), _picked(times, rows)))
+
+
+def _picked(column: list[Any], rows: list[int]) -> list[Any]:
+    return list(map(column.__getitem__, rows))

@@ -1,0 +1,68 @@
+"""Seeded input: JSON events by user, lines of words; timestamps ascend and keys are partitioned as Kafka would."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, islice
+
+from streamtopo.logs import Log, Topic
+from streamtopo.partitioning import partition_of
+from streamtopo.records import Columns, TopicPartition
+
+PARTITIONS = 4
+START = 1_700_000_000_000
+LINE = 8
+"""Words in a line."""
+_VOCABULARY = 20_000
+_AT_ONCE = 10_000
+
+Row = tuple[bytes | None, bytes, int]
+"""Key, value, timestamp."""
+
+
+def create(log: Log, *topics: str) -> None:
+    for topic in topics:
+        log.create(Topic(topic, PARTITIONS))
+
+
+def fill(log: Log, topic: str, rows: Iterable[Row]) -> None:
+    """Rows by key; those without one in turn."""
+    rows = iter(rows)
+    while several := list(islice(rows, _AT_ONCE * PARTITIONS)):
+        parts: list[list[Row]] = [[] for _ in range(PARTITIONS)]
+        for place, row in enumerate(several):
+            parts[partition_of(row[0], PARTITIONS, place)].append(row)
+        for partition, part in enumerate(parts):
+            if part:
+                keys, values, times = map(list, zip(*part, strict=True))
+                log.append(TopicPartition(topic, partition), Columns(keys, values, times))
+
+
+def events(users: Sequence[int]) -> Iterator[Row]:
+    """One event of each of these users, in this order: {"user":…,"page":"/p/…","ts":…,"amount":…}."""
+    chance = random.Random("events")
+    for place, user in enumerate(users):
+        page, cents, time = chance.randrange(1_000_000), chance.randrange(10_000_000), START + place
+        text = f'{{"user":{user},"page":"/p/{page}","ts":{time},"amount":{cents / 100}}}'
+        yield str(user).encode(), text.encode(), time
+
+
+def repeating_users(records: int, users: int = 10_000) -> list[int]:
+    return random.Random("users").choices(range(10_000_000, 10_000_000 + users), k=records)
+
+
+def unique_users(records: int) -> list[int]:
+    return random.Random("unique").sample(range(10_000_000, 10_000_000 + records), records)
+
+
+def lines(count: int) -> Iterator[Row]:
+    """Lines of words of which some are frequent and most are rare, as in a language."""
+    chance = random.Random("lines")
+    vocabulary = [
+        "".join(chance.choices("abcdefghijklmnoprstuvw", k=2 + rank.bit_length() // 2)) for rank in range(_VOCABULARY)
+    ]
+    weights = list(accumulate(1 / rank for rank in range(1, _VOCABULARY + 1)))
+    for place in range(count):
+        words = chance.choices(vocabulary, cum_weights=weights, k=LINE)
+        yield None, " ".join(words).capitalize().encode(), START + place

@@ -1,0 +1,67 @@
+"""Where a run happens: a log of its own and the stores beside it, in memory or below a directory."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from streamtopo.logs import Log
+from streamtopo.logs.opening import open_log
+from streamtopo.stores import Store, StoreSpec
+from streamtopo.stores.memory import MemoryStore
+
+
+class Place:
+    def __init__(self, log: Log, make_store: Callable[[str], Store]) -> None:
+        self.log = log
+        self.stores: list[Store] = []
+        self._make_store = make_store
+
+    def open_store(self, stores: tuple[StoreSpec, ...], partition: int) -> Store:
+        """The rows of one task: of all its stores, on one partition."""
+        return self.open_rows()
+
+    def open_rows(self) -> Store:
+        """What `open_store` gives, for those who know without names what they keep in it."""
+        self.stores.append(self._make_store(str(len(self.stores))))
+        return self.stores[-1]
+
+    def close(self) -> None:
+        for store in self.stores:
+            store.close()
+        self.log.close()
+
+
+@contextmanager
+def fresh_place(url: str) -> Iterator[Place]:
+    """`memory:`, or `embedded:PATH`: there a new directory below PATH, which is removed afterwards."""
+    scheme, _, rest = url.partition(":")
+    if scheme != "embedded":
+        yield from _closing(Place(open_log(url), lambda name: MemoryStore()))
+        return
+    path, mark, query = rest.partition("?")
+    Path(path or ".").mkdir(parents=True, exist_ok=True)
+    directory = Path(tempfile.mkdtemp(prefix="benchmark-", dir=path or "."))
+    try:
+        log = open_log(f"embedded:{directory / 'log'}{mark}{query}")
+        yield from _closing(Place(log, _rocks_stores(directory / "state")))
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _closing(place: Place) -> Iterator[Place]:
+    try:
+        yield place
+    finally:
+        place.close()
+
+
+def _rocks_stores(directory: Path) -> Callable[[str], Store]:
+    from streamtopo.stores.rocks import MemoryBudget, RocksStore
+
+    memory = MemoryBudget()
+    directory.mkdir()
+    return lambda name: RocksStore(directory / name, memory)

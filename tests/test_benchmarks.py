@@ -1,0 +1,88 @@
+"""The benchmarks run, both sides of each leave the same results, and kept results can be compared."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks import compare
+from benchmarks.__main__ import main
+from benchmarks.harness import DifferentResultsError, Settings, check_equal, run_pairs
+from benchmarks.machine import ROOT, this_machine
+from benchmarks.results import Results
+from benchmarks.run import Measured
+from benchmarks.workloads import WORKLOADS
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_engine_and_bare_loop_leave_the_same(name: str) -> None:
+    figures = run_pairs(WORKLOADS[name], Settings(runs=1, records=2000))
+    assert figures.as_json()["records"] == 2000
+
+
+def test_they_run_on_the_embedded_log_with_rocksdb_too(tmp_path: Path) -> None:
+    run_pairs(WORKLOADS["keyed-count"], Settings(log=f"embedded:{tmp_path}", runs=1, records=2000))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_different_results_are_no_benchmark() -> None:
+    one, other = (Measured(1.0, 1.0, Results(2, digest)) for digest in ("aa", "bb"))
+    with pytest.raises(DifferentResultsError, match="keyed-count: engine and bare loop left different results: 2 rows"):
+        check_equal("keyed-count", one, other)
+
+
+def test_without_names_the_workloads_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list(WORKLOADS)
+
+
+def test_the_table_is_markdown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["restore", "--records", "100", "--runs", "1", "--markdown"]) == 0
+    head, rule, row, *_ = capsys.readouterr().out.splitlines()
+    assert head.startswith("| workload |")
+    assert rule.startswith("| --- |")
+    assert row.startswith("| restore | 100 |")
+
+
+def test_results_are_kept_by_machine_day_and_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("benchmarks.__main__.RESULTS", tmp_path)
+    assert main(["restore", "--records", "100", "--runs", "1", "--json", "--keep"]) == 0
+    (file,) = tmp_path.glob("*/*.jsonl")
+    assert file.parent.name == this_machine().name
+    assert json.loads(file.read_text())["workload"] == "restore"
+
+
+def test_a_profile_says_how_long_a_record_takes_and_where() -> None:
+    command = [sys.executable, "-m", "benchmarks.profile", "restore", "--records", "30000", "--signal"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert re.match(r"restore, engine: \d+ ns of CPU per record", done.stdout)
+    assert re.search(r"\n +\d+ +\d+   \S+\.py \S+", done.stdout)
+
+
+def kept(file: Path, engine: int, ratio: float, workload: str = "keyed-count") -> str:
+    line = {"workload": workload, "log": "memory:", "records": 10, "engine": engine, "ratio": ratio, "machine": {}}
+    file.write_text(json.dumps(line) + "\n")
+    return str(file)
+
+
+@pytest.mark.parametrize(("engine", "status"), [(900, 0), (899, 1)])
+def test_comparing_fails_where_a_tenth_is_lost(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], engine: int, status: int
+) -> None:
+    before, after = kept(tmp_path / "a", 1000, 0.5), kept(tmp_path / "b", engine, 0.6)
+    assert compare.main([before, after]) == status
+    assert ("too slow" in capsys.readouterr().out) == bool(status)
+    assert compare.compare(compare.load(tmp_path / "a"), compare.load(tmp_path / "b")) == [
+        compare.Row("keyed-count on memory:, 10 records", engine / 1000, 1.2)
+    ]
+
+
+def test_comparing_needs_something_in_common(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before, after = kept(tmp_path / "a", 1000, 0.5), kept(tmp_path / "b", 1000, 0.5, "restore")
+    assert compare.main([before, after]) == 2
+    assert "no workload in common" in capsys.readouterr().err

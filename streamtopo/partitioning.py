@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import functools
 
 _MASK = 0xFFFFFFFF
 _MIX = 0x5BD1E995
@@ -28,26 +28,34 @@ def murmur2(key: bytes) -> int:
     return (hashed ^ hashed >> 15) & 0x7FFFFFFF
 
 
-class _Hashes(dict[bytes, int]):
-    """A bounded memory of hashes: keys repeat, and hashing in Python costs ten look-ups."""
+class _Partitions(dict[bytes, int]):
+    """A bounded memory of keys' partitions: keys repeat, and hashing in Python costs twenty look-ups."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self._count = count
 
     def __missing__(self, key: bytes) -> int:
         if len(self) >= _REMEMBERED:
             self.clear()
-        hashed = self[key] = murmur2(key)
-        return hashed
+        partition = self[key] = murmur2(key) % self._count
+        return partition
 
 
-_hashes = _Hashes()
+@functools.lru_cache(maxsize=16)
+def _partitions(count: int) -> _Partitions:
+    return _Partitions(count)
 
 
-def partitions_of(keys: Iterable[bytes | None], count: int, keyless: int) -> list[int]:
+def partitions_of(keys: list[bytes | None], count: int, keyless: int) -> list[int]:
     """The partition of each key; records without a key stay with `keyless`, the partition they came from."""
     if count == 1:
-        return [0 for _ in keys]
-    hashes = _hashes
-    return [keyless % count if key is None else hashes[key] % count for key in keys]
+        return [0] * len(keys)
+    known = _partitions(count)
+    if None in keys:
+        return [keyless % count if key is None else known[key] for key in keys]
+    return list(map(known.__getitem__, keys))  # type: ignore[arg-type]
 
 
 def partition_of(key: bytes | None, count: int, keyless: int = 0) -> int:
-    return keyless % count if key is None else _hashes[key] % count
+    return keyless % count if key is None else _partitions(count)[key]

@@ -11,7 +11,7 @@ from streamtopo.dsl.ktable import KTable
 from streamtopo.dsl.naming import next_serde
 from streamtopo.operators import aggregate
 from streamtopo.operators.keeping import Keeping
-from streamtopo.serdes import INT, Serde, SerdeLike
+from streamtopo.serdes import BYTES, INT, Serde, SerdeLike
 from streamtopo.stores import StoreSpec
 from streamtopo.stores.state import State
 from streamtopo.topology import Operator
@@ -29,7 +29,7 @@ class KGroupedStream:
 
     def count(self, *, name: str | None = None) -> KTable:
         """How many records each key has had."""
-        return self._aggregated("KSTREAM-AGGREGATE-", aggregate.count, INT, name)
+        return self._aggregated("KSTREAM-AGGREGATE-", aggregate.count, INT, name, unread=True)
 
     def reduce(self, reducer: Callable[[Any, Any], Any], *, name: str | None = None) -> KTable:
         """`reducer(row, value)` for each record; the first value of a key is its first row."""
@@ -56,22 +56,27 @@ class KGroupedStream:
             name,
         )
 
-    def _aggregated(self, prefix: str, open_step: Open, value: Serde, name: str | None) -> KTable:
+    def _aggregated(
+        self, prefix: str, open_step: Open, value: Serde, name: str | None, *, unread: bool = False
+    ) -> KTable:
         graph = self.stream.graph
         store = graph.store_name(f"{prefix}STATE-STORE-", name)
         node = graph.name(prefix)
-        parent = self._by_key(store)
+        parent = self._by_key(store, unread=unread)
         graph.topology.add_store(StoreSpec(store, parent.key, value, cached=True))
         operator = Operator(lambda bindings: open_step(bindings.state(store), bindings.count))
         graph.process(node, (parent.node,), operator, (store,))
         return KTable(graph, node, parent.key, value, store)
 
-    def _by_key(self, store: str) -> KStream:
-        """The stream with equal keys in one task; a named repartition topic serves all aggregations of this group."""
+    def _by_key(self, store: str, *, unread: bool) -> KStream:
+        """The stream with equal keys in one task; a named repartition topic serves all aggregations of this group.
+
+        Where nobody reads the values they are not decoded again behind the topic.
+        """
         if not self.stream.key_changed:
             return self.stream
         if self.name is None:
-            return self.stream.repartitioned(store)
+            return self.stream.repartitioned(store, read=BYTES if unread else None)
         if self._repartitioned is None:
             self._repartitioned = self.stream.repartitioned(self.name, named=True)
         return self._repartitioned

@@ -196,6 +196,7 @@ class KStream:
         base: str,
         *,
         named: bool = False,
+        read: Serde | None = None,
         partitions: int | None = None,
         partitioner: Partitioner | None = None,
     ) -> KStream:
@@ -208,8 +209,9 @@ class KStream:
         graph.topology.add_repartition(Repartition(topic, partitions))
         graph.process(filtering, (self.node,), keyed)
         graph.topology.add(SinkNode(sink, (filtering,), topic, self.key, self.value, partitioner))
-        graph.topology.add(SourceNode(source, (topic,), self.key, self.value))
-        return replace(self, node=source, key_changed=False)
+        value = read or self.value
+        graph.topology.add(SourceNode(source, (topic,), self.key, value))
+        return replace(self, node=source, value=value, key_changed=False)
 
     def to_table(
         self,

@@ -38,7 +38,9 @@ class Round:
         for part, numbers in zip(self.parts, self.numbers, strict=True):
             source = part.input.source
             rows = part.rows.fresh(source) if fresh else part.rows
-            order: list[Order] = [(number,) for number in numbers] if paths else list(numbers)
+            order: list[Order] | None = None
+            if ordered or len(self.parts) > 1:
+                order = [(number,) for number in numbers] if paths else list(numbers)
             chunk = Chunk(rows.keys, rows.values, rows.timestamps, rows.headers, order)
             by_source.setdefault(source.name, []).append(chunk)
         together = {

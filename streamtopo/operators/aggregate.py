@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable
-from itertools import islice
-from operator import le
+from operator import itemgetter
 from typing import Any
 
 from streamtopo.operators.keeping import Keeping
@@ -20,9 +19,7 @@ def count(state: State, dropped: Dropped) -> Keeping:
     def step(chunk: Chunk) -> Chunk:
         chunk = without_nulls(chunk, dropped)
         index = state.index(chunk.keys)
-        if state.forward_each or not _ascending(chunk.timestamps):
-            return _count_each(state, index, chunk)
-        return _count_together(state, index, chunk)
+        return (_count_each if state.forward_each else _count_together)(state, index, chunk)
 
     return Keeping(step, state)
 
@@ -42,18 +39,20 @@ def _count_each(state: State, index: list[Hashable], chunk: Chunk) -> Chunk:
 
 
 def _count_together(state: State, index: list[Hashable], chunk: Chunk) -> Chunk:
-    """Where only each key's last count will be seen: once per key, with the last of ascending times."""
+    """Where only each key's last count will be seen: once per key."""
     seen = Counter(index)
     rows = state.load(seen)
-    times = dict(zip(index, chunk.timestamps, strict=True))
-    for (key, more), time in zip(seen.items(), times.values(), strict=True):
-        row = rows[key]
+    latest = _latest(index, chunk.timestamps)
+    for key, more in seen.items():
+        row, time = rows[key], latest[key]
         rows[key] = (more, time) if row is None else (row[0] + more, max(time, row[1]))
     return state.changed(index, chunk)
 
 
-def _ascending(times: list[int]) -> bool:
-    return all(map(le, times, islice(times, 1, None)))
+def _latest(index: list[Hashable], times: list[int]) -> dict[Hashable, int]:
+    """The largest time of each key: of several items with one key, a dict keeps the last."""
+    pairs = zip(index, times, strict=True)
+    return dict(pairs if times == sorted(times) else sorted(pairs, key=itemgetter(1)))
 
 
 def reduce(state: State, reducer: Callable[[Any, Any], Any], dropped: Dropped) -> Keeping:

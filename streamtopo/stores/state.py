@@ -14,6 +14,9 @@ from streamtopo.stores import Kind, Store, StoreSpec
 Row = tuple[Any, int]
 """A value and its timestamp."""
 
+Listed = tuple[list[Any], list[Any], list[int], list[Headers] | None]
+"""Changed keys, and the value, time and headers that each has."""
+
 _TIME = struct.Struct(">q")
 _ROW_OVERHEAD = 250
 """Bytes that a row costs as Python objects, beside its key and value."""
@@ -53,6 +56,8 @@ class State:
         self._headers: dict[int, Headers] = {}
         self._sorted: list[bytes] | None = None
         self._log: list[Columns] = []
+        self._listed: tuple[int, Listed] | None = None
+        """The last changes, as asked for when there were so many: a commit flushes them, then takes them."""
 
     # -- rows
 
@@ -180,6 +185,7 @@ class State:
             else:
                 self._dirty.pop(key, None)
         self._changes, logged = self._marked
+        self._listed = None
         del self._times[self._changes :], self._log[logged:]
         self._headers = {number: headers for number, headers in self._headers.items() if number < self._changes}
         self._sorted = None
@@ -197,8 +203,13 @@ class State:
         """Whether the changelog gets every update, or, as it does for stores that no cache is meant for, the last."""
         return self.forward_each and self.spec.cached and self.spec.logged
 
-    def _last_changes(self) -> tuple[list[Any], list[Any], list[int], list[Headers] | None]:
+    def _last_changes(self) -> Listed:
         """The changed keys in the order of their last changes, with the value, time and headers each then had."""
+        if self._listed is None or self._listed[0] != self._changes:
+            self._listed = self._changes, self._list_changes()
+        return self._listed[1]
+
+    def _list_changes(self) -> Listed:
         keys = sorted(self._dirty, key=self._dirty.__getitem__)
         numbers = [self._dirty[key] for key in keys]
         rows = [self._rows[key] for key in keys]

@@ -63,10 +63,17 @@ def _by_partition(columns: Columns, partitions: list[int]) -> dict[int, Columns]
         return {}
     if partitions.count(partitions[0]) == len(partitions):
         return {partitions[0]: columns}
-    rows_of: dict[int, list[int]] = {partition: [] for partition in sorted(set(partitions))}
-    for row, partition in enumerate(partitions):
-        rows_of[partition].append(row)
-    return {partition: pick(columns, rows) for partition, rows in rows_of.items()}
+    headed = columns.headers is not None
+    parts = {partition: Columns([], [], [], [] if headed else None) for partition in sorted(set(partitions))}
+    adders = {part: (c.keys.append, c.values.append, c.timestamps.append) for part, c in parts.items()}
+    for partition, key, value, timestamp in zip(partitions, *columns[:3], strict=True):
+        add_key, add_value, add_timestamp = adders[partition]
+        add_key(key)
+        add_value(value)
+        add_timestamp(timestamp)
+    for partition, headers in zip(partitions, columns.headers or (), strict=False):
+        parts[partition].headers.append(headers)  # type: ignore[union-attr]
+    return parts
 
 
 def pick(columns: Columns, rows: list[int]) -> Columns:

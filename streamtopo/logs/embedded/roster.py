@@ -45,9 +45,7 @@ def groups(connection: sqlite3.Connection) -> dict[str, GroupState]:
 
 def _state(connection: sqlite3.Connection, group: str) -> GroupState:
     known = load(connection, group)
-    owned = {
-        id: frozenset(part for part, owner in known.owners.items() if owner.member == id) for id in known.members
-    }
+    owned = {id: frozenset(part for part, owner in known.owners.items() if owner.member == id) for id in known.members}
     return GroupState(owned, positions(connection, group))
 
 

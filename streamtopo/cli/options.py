@@ -1,0 +1,151 @@
+"""Settings: options that can also come from the environment or from ./pyproject.toml, alike for all commands."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import click
+from click.core import ParameterSource
+
+from streamtopo.config import OnError, WorkerConfig, config_of, size
+from streamtopo.durations import milliseconds
+from streamtopo.errors import ConfigError, StreamtopoError
+from streamtopo.logs.opening import DEFAULT
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+PYPROJECT = "pyproject.toml"
+_known = {"log", *(field.name.replace("_", "-") for field in fields(WorkerConfig))}
+
+
+class Setting(click.Option):
+    """From the command line, else STREAMTOPO_<NAME>, else [tool.streamtopo] in ./pyproject.toml, else its default."""
+
+    def __init__(self, *arguments: Any, **attributes: Any) -> None:
+        super().__init__(*arguments, **attributes)
+        _known.add(self.key)
+        self.envvar = f"STREAMTOPO_{self.key.upper().replace('-', '_')}"
+
+    @property
+    def key(self) -> str:
+        """The name in pyproject.toml: the option without its dashes."""
+        return max(self.opts, key=len).lstrip("-")
+
+    def consume_value(self, ctx: click.Context, opts: Mapping[str, Any]) -> Any:
+        value, source = super().consume_value(ctx, opts)
+        if source not in (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT):
+            configured = _configured(ctx)
+            if self.key in configured:
+                return configured[self.key], ParameterSource.DEFAULT_MAP
+        return value, source
+
+
+def _configured(context: click.Context) -> Mapping[str, Any]:
+    if context.resilient_parsing:  # for completion, where an error would end up in the user's prompt
+        with suppress(StreamtopoError):
+            return configured()
+        return {}
+    return configured()
+
+
+def configured(file: str = PYPROJECT) -> Mapping[str, Any]:
+    """The table [tool.streamtopo], if there is one in the current folder."""
+    import tomllib
+
+    path = Path(file)
+    if not path.is_file():
+        return {}
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8")).get("tool", {}).get("streamtopo", {})
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path.absolute()} cannot be read: {error}; mend it, or run from another folder") from error
+    if not isinstance(table, dict):
+        raise ConfigError(f'{path.absolute()} has "streamtopo = {table!r}" where a table [tool.streamtopo] belongs')
+    for name in table.keys() - _known:
+        known = ", ".join(sorted(_known))
+        raise ConfigError(f'[tool.streamtopo] in {path.absolute()} has "{name}"; the settings are {known}')
+    return table
+
+
+# -- what many commands have
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+log_option = click.option(
+    "--log",
+    cls=Setting,
+    metavar="URL",
+    default=DEFAULT,
+    show_default=True,
+    show_envvar=True,
+    help="Where the topics are: embedded:DIRECTORY.",
+)
+
+# -- what a worker has
+
+
+def duration(value: str | int) -> int:
+    return _checked(milliseconds, value)
+
+
+def bytes_size(value: str | int) -> int:
+    return _checked(size, value)
+
+
+def _checked(parse: Callable[[Any], int], value: str | int) -> int:
+    try:
+        return parse(value)
+    except StreamtopoError as error:
+        raise click.BadParameter(str(error)) from error
+
+
+class Field(NamedTuple):
+    """How an option of the worker is read and explained."""
+
+    type: Any
+    help: str
+    default: str | None = None
+    """As people write it, where that is not the number itself."""
+
+
+FIELDS = {
+    "state_dir": Field(str, "Where stores lie, each application in a directory of its own."),
+    "commit_interval": Field(duration, "Between commits under load; one that has caught up commits sooner.", "100ms"),
+    "commit_pause": Field(duration, "What caught-up commits keep between them.", "2ms"),
+    "cache": Field(bytes_size, "Rows that stores keep in front of their bytes; 0 forwards every update.", "10MB"),
+    "memory": Field(bytes_size, "What all stores of a process may use together.", "256MB"),
+    "chunk": Field(click.IntRange(min=1), "Records in a round at most."),
+    "on_error": Field(click.Choice([policy.value for policy in OnError]), "What a record that fails does."),
+    "create_topics": Field(click.IntRange(min=0), "Create a missing topic with so many partitions; 0 refuses."),
+    "accept_changes": Field(bool, "Start although the topology no longer fits the state it left behind."),
+}
+
+
+def worker_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Gives the command `config`, a WorkerConfig; each of its fields is an option."""
+
+    @functools.wraps(command)
+    def configured_command(**given: Any) -> Any:
+        options = {field.name: given.pop(field.name) for field in fields(WorkerConfig)}
+        return command(config=config_of(**options), **given)
+
+    for field in reversed(fields(WorkerConfig)):
+        configured_command = _option(field.name, field.default)(configured_command)
+    return configured_command
+
+
+def _option(name: str, default: Any) -> Callable[[Command], Command]:
+    field = FIELDS[name]
+    return click.option(
+        f"--{name.replace('_', '-')}",
+        cls=Setting,
+        type=field.type,
+        is_flag=isinstance(default, bool),
+        default=field.default or getattr(default, "value", default),
+        show_default=True,
+        show_envvar=True,
+        help=field.help,
+    )

@@ -1,0 +1,71 @@
+"""What a topology needs in a log, also where topics are missing and a worker could not start yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from streamtopo.engine.plan import CHANGELOG_CONFIG, REPARTITION_CONFIG, plan
+from streamtopo.logs import Topic
+from streamtopo.topology import Topology
+
+
+class Needed(NamedTuple):
+    topic: str
+    kind: str
+    """source, sink, or both; repartition or changelog, which a worker creates itself."""
+    partitions: int | None
+    """None while that follows from topics that are missing."""
+    config: Mapping[str, str]
+    state: str
+    """What is, or would be, in the log: "exists", "missing", "to create", or how it differs."""
+
+
+def planned(topology: Topology, existing: Mapping[str, Topic]) -> list[Needed]:
+    external = [_external(name, kind, existing.get(name)) for name, kind in sorted(_externals(topology, existing))]
+    missing = any(needed.state == "missing" and "source" in needed.kind for needed in external)
+    internal = _unplanned(topology) if missing else plan(topology, existing).internal
+    changelogs = set(map(topology.changelog_of, topology.stores))
+    return external + [
+        _internal(topic, "changelog" if topic.name in changelogs else "repartition", existing.get(topic.name))
+        for topic in internal
+    ]
+
+
+def _externals(topology: Topology, existing: Mapping[str, Topic]) -> Iterator[tuple[str, str]]:
+    """Names with their kinds; those that the application writes itself are left out."""
+    read = {name for source in topology.sources for name in (*source.topics, *filter(source.matches, existing))}
+    written = {sink.topic for sink in topology.sinks if isinstance(sink.topic, str)}
+    internal = {*topology.repartitions, *map(topology.topic_of, topology.repartitions)}
+    for name in (read | written) - internal:
+        yield name, " and ".join(["source"] * (name in read) + ["sink"] * (name in written))
+
+
+def _external(name: str, kind: str, known: Topic | None) -> Needed:
+    if known is None:
+        return Needed(name, kind, None, {}, "missing")
+    return Needed(name, kind, known.partitions, dict(known.config), "exists")
+
+
+def _unplanned(topology: Topology) -> list[Topic]:
+    """The internal topics with the counts they were given; 0 stands for one that is not known yet."""
+    used = {spec.name: spec for subtopology in topology.subtopologies() for spec in subtopology.stores}
+    repartitions = [
+        Topic(topology.topic_of(name), wanted.partitions or 0, REPARTITION_CONFIG | dict(wanted.config))
+        for name, wanted in topology.repartitions.items()
+    ]
+    changelogs = [
+        Topic(topology.changelog_of(spec.name), 0, CHANGELOG_CONFIG | dict(spec.topic_config))
+        for spec in used.values()
+        if spec.logged
+    ]
+    return [*repartitions, *changelogs]
+
+
+def _internal(topic: Topic, kind: str, known: Topic | None) -> Needed:
+    partitions = topic.partitions or (known.partitions if known else None)
+    state = "to create"
+    if known is not None:
+        differs = topic.partitions and known.partitions != topic.partitions
+        state = f"exists with {known.partitions} partitions" if differs else "exists"
+    return Needed(topic.name, kind, partitions, dict(topic.config), state)

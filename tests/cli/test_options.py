@@ -1,0 +1,127 @@
+"""Settings: the command line before the environment before pyproject.toml before defaults, and the worker's options."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from streamtopo.cli.options import FIELDS, log_option, worker_options
+from streamtopo.config import OnError, WorkerConfig
+from tests.cli.conftest import Run
+
+
+def result_of(*arguments: str, **environment: str) -> Result:
+    @click.command()
+    @click.argument("app")
+    @worker_options
+    @log_option
+    def work(app: str, log: str, config: WorkerConfig) -> None:
+        click.echo(f"{log} {config}")
+
+    return CliRunner().invoke(work, ["app", *arguments], env=environment)
+
+
+def told(*arguments: str, **environment: str) -> str:
+    result = result_of(*arguments, **environment)
+    assert result.exit_code == 0, result.output
+    return result.stdout.strip()
+
+
+def pyproject(folder: Path, text: str) -> None:
+    (folder / "pyproject.toml").write_text(f"[project]\nname = 'x'\n{text}")
+
+
+def test_without_anything_there_are_the_defaults(folder: Path) -> None:
+    assert told() == f"embedded:.streamtopo {WorkerConfig()}"
+    pyproject(folder, "")
+    assert told() == f"embedded:.streamtopo {WorkerConfig()}"
+
+
+def test_the_nearest_wins(folder: Path) -> None:
+    pyproject(folder, "[tool.streamtopo]\nlog = 'memory:project'\n")
+    assert told().split()[0] == "memory:project"
+    assert told(STREAMTOPO_LOG="memory:env").split()[0] == "memory:env"
+    assert told("--log", "memory:line", STREAMTOPO_LOG="memory:env").split()[0] == "memory:line"
+    assert told(STREAMTOPO_LOG="").split()[0] == "memory:project"
+
+
+CHANGED: dict[str, tuple[Any, Any]] = {  # as it is written, and what it means
+    "state_dir": ("elsewhere", "elsewhere"),
+    "commit_interval": ("1.5s", 1500),
+    "commit_pause": ("5ms", 5),
+    "cache": ("64kB", 64_000),
+    "memory": ("1GB", 1_000_000_000),
+    "chunk": (7, 7),
+    "on_error": ("skip", OnError.SKIP),
+    "create_topics": (3, 3),
+    "accept_changes": (True, True),
+}
+
+
+def test_every_field_of_the_config_is_an_option() -> None:
+    assert [field.name for field in fields(WorkerConfig)] == list(FIELDS) == list(CHANGED)
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_each_can_be_given_in_three_places(name: str, folder: Path) -> None:
+    written, meant = CHANGED[name]
+    expected = f"embedded:.streamtopo {WorkerConfig(**{name: meant})}"
+    option = name.replace("_", "-")
+    assert told(f"--{option}", *([] if written is True else [str(written)])) == expected
+    assert told(**{f"STREAMTOPO_{name.upper()}": str(written)}) == expected
+    pyproject(folder, f"[tool.streamtopo]\n{option} = {'true' if written is True else repr(written)}\n")
+    assert told() == expected
+
+
+def test_numbers_in_pyproject_are_milliseconds_and_bytes(folder: Path) -> None:
+    pyproject(folder, "[tool.streamtopo]\ncommit-interval = 50\ncache = 0\n")
+    assert told() == f"embedded:.streamtopo {WorkerConfig(commit_interval=50, cache=0)}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--commit-interval", "soon"), "(env var: 'STREAMTOPO_COMMIT_INTERVAL'): 'soon' is not a duration"),
+        (
+            ("--cache", "10 apples"),
+            "Invalid value for '--cache' (env var: 'STREAMTOPO_CACHE'): '10 apples' is not a size",
+        ),
+        (("--chunk", "0"), "0 is not in the range x>=1"),
+        (("--on-error", "panic"), "'panic' is not one of"),
+    ],
+)
+def test_a_wrong_value_is_wrong_usage(arguments: tuple[str, ...], said: str) -> None:
+    result = result_of(*arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert said in result.stderr
+
+
+def test_a_wrong_value_in_pyproject_names_the_option(folder: Path) -> None:
+    pyproject(folder, "[tool.streamtopo]\ncommit-interval = 'soon'\n")
+    assert "'--commit-interval' (env var: 'STREAMTOPO_COMMIT_INTERVAL'): 'soon' is not a" in result_of().stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[tool.streamtopo]\nlogg = 'x'\n", 'pyproject.toml has "logg"; the settings are accept-changes, cache, '),
+        ("[tool.streamtopo\n", "pyproject.toml cannot be read: "),
+        ("[tool]\nstreamtopo = 5\n", 'has "streamtopo = 5" where a table [tool.streamtopo] belongs'),
+    ],
+)
+def test_a_pyproject_that_is_not_understood_is_an_error(text: str, said: str, run: Run, folder: Path) -> None:
+    pyproject(folder, text)
+    result = run("topics", "list")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert said in result.stderr
+
+
+def test_a_log_that_does_not_exist_by_name(run: Run) -> None:
+    result = run("topics", "list", "--log", "carrier-pigeon:")
+    assert result.exit_code == 1
+    assert result.stderr.startswith('Error: there is no log "carrier-pigeon:"; a log is one of ')

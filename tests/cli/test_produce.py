@@ -1,0 +1,211 @@
+"""streamtopo produce: lines, keys, JSON, batches, errors that say where to go on."""
+
+from __future__ import annotations
+
+import os
+import pty
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from streamtopo.cli.lines import Lines, batches
+from streamtopo.logs import Log, Topic
+from streamtopo.partitioning import partition_of
+from streamtopo.records import Columns, TopicPartition
+from tests.cli.conftest import Run, Start
+
+
+@pytest.fixture
+def log(log: Log) -> Log:
+    """With a topic "t" of one partition in it."""
+    log.create(Topic("t", 1))
+    return log
+
+
+def columns(log: Log, topic: str = "t", partition: int = 0) -> Columns:
+    return log.read(TopicPartition(topic, partition), 0, 1 << 30).columns
+
+
+def test_a_line_is_a_value(run: Run, log: Log) -> None:
+    result = run("produce", "t", given=b"to be\n\r\n\xff \r\nlast")
+    assert (result.exit_code, result.stdout) == (0, '4 records written to "t"\n')
+    assert columns(log).values == [b"to be", b"", b"\xff ", b"last"]
+    assert columns(log).keys == [None] * 4
+
+
+def test_a_file_instead_of_standard_input(run: Run, log: Log, folder: Path) -> None:
+    (folder / "book.txt").write_text("a\nb\n")
+    assert run("produce", "t", "book.txt").stdout == '2 records written to "t"\n'
+    assert columns(log).values == [b"a", b"b"]
+
+
+def test_nothing_in_is_nothing_out(run: Run, log: Log) -> None:
+    assert run("produce", "t").stdout == '0 records written to "t"\n'
+
+
+def test_what_is_before_the_separator_is_the_key(run: Run, log: Log) -> None:
+    run("produce", "t", "--key-separator", ":", given="a:b:c\n:d\n")
+    run("produce", "t", "--key-separator", r"\t", given="e\tf\n")
+    assert columns(log)[:2] == ([b"a", b"", b"e"], [b"b:c", b"d", b"f"])
+
+
+def test_keys_go_to_their_partition_and_the_rest_in_turn(run: Run, log: Log) -> None:
+    log.create(Topic("wide", 3))
+    run("produce", "wide", "--key-separator", ":", given="".join(f"{number}:v\n" for number in range(20)))
+    for partition in range(3):
+        keys = columns(log, "wide", partition).keys
+        assert {partition_of(key, 3) for key in keys} == {partition}
+    log.create(Topic("turns", 3))
+    run("produce", "turns", given="0\n1\n2\n3\n4\n")
+    assert [columns(log, "turns", partition).values for partition in range(3)] == [[b"0", b"3"], [b"1", b"4"], [b"2"]]
+
+
+def test_json_objects(run: Run, log: Log) -> None:
+    given = """
+        {"key": "k", "value": "text é", "timestamp": 5}
+        {"value": {"a": [1.10, 12345678901234567890123]}, "headers": [{"name": "h", "value": "1"}], "timestamp": 6}
+        {"key": 42, "value": null, "headers": {"a": "b"}, "partition": 7, "offset": 8, "timestamp": 7}
+        {"key": 42, "key_encoding": "int", "value": "x", "encoding": "json", "timestamp": 8}
+        {"value": "AP8=", "encoding": "base64", "timestamp": 9}
+        {"value": 1.5, "encoding": "float", "timestamp": 10}
+        {"value": true, "encoding": "bool", "timestamp": 11}
+        {"value": null, "encoding": "json", "timestamp": 12}
+    """
+    assert run("produce", "t", "--json", given=given).stdout == '8 records written to "t"\n'
+    keys, values, timestamps, headers = columns(log)
+    assert keys == [b"k", None, b"42", bytes([0, 0, 0, 0, 0, 0, 0, 42]), None, None, None, None]
+    assert values == [
+        "text é".encode(),
+        b'{"a": [1.10, 12345678901234567890123]}',
+        None,
+        b'"x"',
+        b"\x00\xff",
+        b"?\xf8\0\0\0\0\0\0",
+        b"\1",
+        b"null",
+    ]
+    assert timestamps == list(range(5, 13))
+    assert headers == [(), (("h", b"1"),), (("a", b"b"),), (), (), (), (), ()]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("to be", "not a JSON object: a { was expected"),
+        ('{"value": 1', "not a JSON object: a , or } was expected"),
+        ('{"value": 1} 2', "there is more after the object"),
+        ('{"value": tru}', "not a JSON object: Expecting value"),
+        ("[" * 100_000, "not a JSON object"),
+        ('{"value": ' + "[" * 100_000, "not a JSON object"),
+        ('{"value": NaN}', "NaN is not JSON; write null, or a string"),
+        ('{"key": "a"}', 'there is no "value", not even null; without --json a whole line is the value'),
+        ('{"vlaue": 1}', 'there is a member "vlaue"; a record has key, value, '),
+        ('{"value": "ÿ"}', "not UTF-8"),
+        ('{"value": "\\ud800"}', 'the "value" "\\ud800" cannot be written as text'),
+        ('{"value": "a", "timestamp": 1.5}', 'the "timestamp" is 1.5; give milliseconds'),
+        ('{"value": "a", "timestamp": 9223372036854775808}', 'the "timestamp" is 9223372036854775808'),
+        ('{"value": "a", "headers": ["h"]}', "a header is 'h'; write"),
+        ('{"value": "a", "headers": 5}', 'the "headers" are 5; write'),
+        ('{"value": "a", "encoding": "int"}', 'the "value" "a" cannot be written as int: expected int'),
+        ('{"value": "?", "encoding": "base64"}', 'the "value" "?" cannot be written as base64'),
+        ('{"value": 5, "encoding": "base64"}', 'the "value" 5 cannot be written as base64'),
+        ('{"value": "a", "key_encoding": "hex"}', "\"key\" has the encoding 'hex'; there is json, base64, int"),
+        ('{"value": "a", "encoding": ["int"]}', "\"value\" has the encoding ['int']"),
+    ],
+    ids=lambda text: text[:30],
+)
+def test_a_bad_line_is_named_and_what_comes_before_it_is_written(line: str, said: str, run: Run, log: Log) -> None:
+    given = b'{"value": "good"}\n\n' + line.encode("latin-1") + b'\n{"value": "after"}\n'
+    result = run("produce", "t", "--json", given=given)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.startswith("Error: line 3: ")
+    assert said in result.stderr
+    assert "Before it 1 record went into the topic: mend the line, and go on with it (tail -n +3)" in result.stderr
+    assert columns(log).values == [b"good"]
+
+
+def test_a_line_without_the_separator_is_an_error(run: Run, log: Log) -> None:
+    result = run("produce", "t", "--key-separator", ":", given="a:b\nc\n")
+    assert result.exit_code == 1
+    assert result.stderr.startswith('Error: line 2: there is no ":" in it')
+    assert columns(log).values == [b"b"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--json", "--key-separator", ":"], "with --json the key is in the object"),
+        (["--key-separator", ""], "it is empty"),
+        (["missing.txt"], "'missing.txt': No such file"),
+    ],
+)
+def test_wrong_usage_ends_with_2(arguments: list[str], said: str, run: Run, log: Log) -> None:
+    result = run("produce", "t", *arguments)
+    assert result.exit_code == 2
+    assert said in result.stderr
+
+
+# -- batches
+
+
+def test_batches_have_10_000_lines_at_most(folder: Path) -> None:
+    (folder / "file").write_bytes(b"line\n" * 25_000 + b"last")
+    with (folder / "file").open("rb") as file:
+        found = list(batches(file))
+    assert [len(batch.lines) for batch in found] == [10_000, 10_000, 5_001]
+    assert sum(batch.size for batch in found) == 125_004
+
+
+@pytest.fixture
+def pipe() -> Iterator[tuple[int, Iterator[Lines]]]:
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb") as stream:
+        yield writing, batches(stream)
+
+
+def test_a_typed_line_does_not_wait_for_the_next(pipe: tuple[int, Iterator[Lines]]) -> None:
+    writing, found = pipe
+    os.write(writing, b"one\ntw")
+    assert next(found).lines == [b"one"]
+    os.write(writing, b"o\nthree")
+    assert next(found).lines == [b"two"]
+    os.close(writing)
+    assert [batch.lines for batch in found] == [[b"three"]]
+
+
+def test_what_was_typed_before_ctrl_c_counts(
+    pipe: tuple[int, Iterator[Lines]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    writing, found = pipe
+    os.write(writing, b"one\n")
+    os.close(writing)
+    monkeypatch.setattr("streamtopo.cli.lines.select.select", interrupted)
+    assert next(found).lines == [b"one"]
+    with pytest.raises(KeyboardInterrupt):
+        next(found)
+
+
+def test_what_is_typed_shows_at_once(start: Start, log: Log) -> None:
+    consumer = start("consume", "t", "--follow", "--from-beginning", "--max", "2")
+    producer = start("produce", "t")
+    assert producer.stdin
+    assert consumer.stdout
+    for word in (b"one", b"two"):
+        producer.stdin.write(word + b"\n")
+        producer.stdin.flush()
+        assert consumer.stdout.readline() == b"null\t" + word + b"\n"
+    assert (consumer.wait(10), producer.communicate(timeout=10)[0]) == (0, b'2 records written to "t"\n')
+
+
+def test_a_file_has_a_progress_bar_where_somebody_looks(start: Start, log: Log, folder: Path) -> None:
+    (folder / "book.txt").write_text("line\n" * 1000)
+    ours, theirs = pty.openpty()
+    producer = start("produce", "t", "book.txt", stderr=theirs)
+    os.close(theirs)
+    assert producer.communicate(timeout=10)[0] == b'1,000 records written to "t"\n'
+    assert b"5.0/5.0 kB" in os.read(ours, 65536)
+    os.close(ours)

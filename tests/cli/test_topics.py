@@ -1,0 +1,179 @@
+"""streamtopo topics: list, create, describe, delete, plan."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from streamtopo.logs import Log, Topic
+from streamtopo.records import TopicPartition
+from tests.cli.conftest import Run
+from tests.logs.records import rows
+
+NO_LOG = 'there is no log at "embedded:.streamtopo" yet'
+
+
+@pytest.mark.parametrize("command", [("topics", "list"), ("groups", "list")])
+def test_where_there_is_no_log_a_list_is_empty_and_says_so(command: tuple[str, ...], run: Run, folder: Path) -> None:
+    result = run(*command)
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr == f"{NO_LOG}; it comes with its first topic: streamtopo topics create NAME --partitions 4\n"
+    assert run(*command, "--json").stdout == "[]\n"
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "command", [("topics", "describe", "t"), ("topics", "delete", "t"), ("produce", "t"), ("consume", "t")]
+)
+def test_where_there_is_no_log_other_commands_fail(command: tuple[str, ...], run: Run, folder: Path) -> None:
+    result = run(*command)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.startswith(f"Error: {NO_LOG}; create it with its first topic: streamtopo topics create")
+    assert list(folder.iterdir()) == []
+
+
+def test_create_makes_the_log_too(run: Run, log: Log) -> None:
+    result = run(
+        "topics", "create", "t", "--partitions", "1", "--config", "cleanup.policy=compact", "--config", "a=b=c"
+    )
+    assert (result.exit_code, result.stdout) == (0, 'topic "t" created: 1 partition in embedded:.streamtopo\n')
+    assert log.topics()["t"][:3] == ("t", 1, {"cleanup.policy": "compact", "a": "b=c"})
+
+
+def test_creating_twice_is_creating_once(run: Run) -> None:
+    command = ("topics", "create", "t", "--partitions", "2")
+    assert run(*command).exit_code == 0
+    again, more, other = run(*command), run(*command[:-1], "3"), run(*command, "--config", "retention.ms=5")
+    assert again.stdout == 'topic "t" was there already: 2 partitions in embedded:.streamtopo\n'
+    assert (more.exit_code, other.exit_code) == (1, 1)
+    assert more.stderr == (
+        'Error: topic "t" exists with 2 partitions, not 3; delete it first or ask for as many as it has\n'
+    )
+    assert "exists with the config {}, not {'retention.ms': '5'}" in other.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["t"], 2, "Missing option '--partitions'"),
+        (["t", "--partitions", "0"], 2, "0 is not in the range x>=1"),
+        (["t", "--partitions", "1", "--config", "compact"], 2, '"compact" is not KEY=VALUE'),
+        (["t/u", "--partitions", "1"], 1, 'topic "t/u" is not a legal name'),
+        (["t", "--partitions", "1", "--config", "retention.ms=1d"], 1, "a value that is no number"),
+    ],
+)
+def test_what_create_refuses(arguments: list[str], code: int, said: str, run: Run) -> None:
+    result = run("topics", "create", *arguments)
+    assert (result.exit_code, result.stdout) == (code, "")
+    assert said in result.stderr
+
+
+def test_list_is_sorted(run: Run, log: Log) -> None:
+    log.create(Topic("b", 2, {"cleanup.policy": "compact", "retention.ms": "-1"}))
+    log.create(Topic("a", 1))
+    assert run("topics", "list").stdout == "a\t1\t-\nb\t2\tcleanup.policy=compact, retention.ms=-1\n"
+    assert json.loads(run("topics", "list", "--json").stdout) == [
+        {"topic": "a", "partitions": 1, "config": {}},
+        {"topic": "b", "partitions": 2, "config": {"cleanup.policy": "compact", "retention.ms": "-1"}},
+    ]
+
+
+def test_describe_shows_where_partitions_start_and_end(run: Run, log: Log) -> None:
+    log.create(Topic("t", 2, {"cleanup.policy": "compact"}))
+    log.append(TopicPartition("t", 1), rows(b"a", b"b", b"c"))
+    log.delete_before(TopicPartition("t", 1), 2)
+    assert run("topics", "describe", "t").stdout == "t: 2 partitions, cleanup.policy=compact\n0\t0\t0\n1\t2\t3\n"
+    assert json.loads(run("topics", "describe", "t", "--json").stdout) == {
+        "topic": "t",
+        "partitions": [{"partition": 0, "start": 0, "end": 0}, {"partition": 1, "start": 2, "end": 3}],
+        "config": {"cleanup.policy": "compact"},
+    }
+
+
+def test_delete_takes_the_topic_away(run: Run, log: Log) -> None:
+    log.create(Topic("t", 2))
+    assert run("topics", "delete", "t").stdout == 'topic "t" deleted from embedded:.streamtopo\n'
+    assert log.topics() == {}
+
+
+@pytest.mark.parametrize("command", [("topics", "describe"), ("topics", "delete"), ("produce",), ("consume",)])
+def test_a_topic_that_is_not_there_is_named_with_the_nearest(command: tuple[str, ...], run: Run, log: Log) -> None:
+    log.create(Topic("sentences", 1))
+    near, far = run(*command, "sentence"), run(*command, "x")
+    assert (near.exit_code, far.exit_code) == (1, 1)
+    assert near.stderr == (
+        'Error: there is no topic "sentence" in embedded:.streamtopo; did you mean "sentences"? '
+        "Else create it: streamtopo topics create sentence --partitions 4\n"
+    )
+    assert far.stderr == (
+        'Error: there is no topic "x" in embedded:.streamtopo; create it: streamtopo topics create x --partitions 4\n'
+    )
+
+
+# -- plan
+
+REPARTITION = {"cleanup.policy": "delete", "retention.ms": "-1"}
+CHANGELOG = {"cleanup.policy": "compact"}
+
+
+def lines(run: Run, app: str = "apps.wordcount") -> list[list[str]]:
+    result = run("topics", "plan", app)
+    assert result.exit_code == 0, result.output
+    return [line.split("\t") for line in result.stdout.splitlines()]
+
+
+def test_a_plan_for_an_empty_folder_makes_nothing(run: Run, folder: Path) -> None:
+    assert [line[:4] for line in lines(run)] == [
+        ["sentences", "source", "-", "missing"],
+        ["word-counts", "sink", "-", "missing"],
+        ["wordcount-counts-repartition", "repartition", "-", "to create"],
+        ["wordcount-counts-changelog", "changelog", "-", "to create"],
+    ]
+    assert list(folder.iterdir()) == []
+
+
+def test_a_plan_where_sources_are_there_has_counts(run: Run, log: Log) -> None:
+    log.create(Topic("sentences", 3))
+    log.create(Topic("wordcount-counts-changelog", 3, CHANGELOG))
+    assert json.loads(run("topics", "plan", "apps.wordcount", "--json").stdout) == [
+        {"topic": "sentences", "kind": "source", "partitions": 3, "config": {}, "state": "exists"},
+        {"topic": "word-counts", "kind": "sink", "partitions": None, "config": {}, "state": "missing"},
+        {
+            "topic": "wordcount-counts-repartition",
+            "kind": "repartition",
+            "partitions": 3,
+            "config": REPARTITION,
+            "state": "to create",
+        },
+        {
+            "topic": "wordcount-counts-changelog",
+            "kind": "changelog",
+            "partitions": 3,
+            "config": CHANGELOG,
+            "state": "exists",
+        },
+    ]
+
+
+def test_a_plan_shows_an_internal_topic_that_does_not_fit(run: Run, log: Log) -> None:
+    log.create(Topic("sentences", 3))
+    log.create(Topic("wordcount-counts-repartition", 2))
+    assert lines(run)[2][:4] == ["wordcount-counts-repartition", "repartition", "3", "exists with 2 partitions"]
+
+
+def test_a_plan_knows_patterns_and_topics_that_are_read_and_written(run: Run, log: Log, folder: Path) -> None:
+    app = folder / "patterns_application.py"
+    app.write_text(
+        "import re\nfrom streamtopo import Topology\n"
+        "topology = Topology('x').add_source('in', re.compile('in-.*')).add_source('back', 'out')"
+        ".add_sink('to', 'out', 'in')\n"
+    )
+    for name in ("in-1", "in-2", "in"):
+        log.create(Topic(name, 1))
+    assert [line[:4] for line in lines(run, str(app))] == [
+        ["in-1", "source", "1", "exists"],
+        ["in-2", "source", "1", "exists"],
+        ["out", "source and sink", "-", "missing"],
+    ]

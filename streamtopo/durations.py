@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 
-from streamtopo.errors import TopologyError
+from streamtopo.errors import ConfigError
 
 type_names = "a string like '250ms', '10s', '5m', '1h' or '1d', a timedelta, or milliseconds as an int"
 Duration = str | int | timedelta
@@ -26,5 +26,5 @@ def milliseconds(duration: Duration) -> int:
         return duration
     match = _PATTERN.fullmatch(duration.strip()) if isinstance(duration, str) else None
     if match is None:
-        raise TopologyError(f"{duration!r} is not a duration; give {type_names}")
+        raise ConfigError(f"{duration!r} is not a duration; give {type_names}")
     return round(float(match[1]) * _UNITS[match[2]])

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from itertools import compress
 from typing import Any, NamedTuple
 
+from streamtopo.errors import StreamtopoError
+
 Headers = tuple[tuple[str, bytes], ...]
 Order = int | tuple[int, ...]
 """Where a row stands among all rows of a round: the record's number, then an index at each fork and emission."""
@@ -150,6 +152,19 @@ def concatenate(chunks: Sequence[Chunk]) -> Chunk:
     )
 
 
+def each_row(function: Callable[..., Any], *columns: list[Any]) -> list[Any]:
+    """The function's result for each row. A StopIteration from it would look like the end of the column."""
+    results = list(map(function, *columns))
+    if len(results) != len(columns[0]):
+        raise StreamtopoError("the function raised StopIteration; if that came from next(), give next() a default")
+    return results
+
+
+def check_timestamp(time: Any, what: str) -> None:
+    if type(time) is not int or time >= 1 << 63:
+        raise StreamtopoError(f"{what} {time!r} as a timestamp; it must be milliseconds, as an int of at most 63 bits")
+
+
 IMMUTABLE = frozenset({str, bytes, int, float, bool, type(None), complex})
 
 
@@ -165,6 +180,14 @@ def private(value: Any) -> Any:
     if kind is tuple:
         return tuple([private(item) for item in value])
     return copy.deepcopy(value)
+
+
+def unshared(column: list[Any]) -> list[Any]:
+    """The column with no object in it twice that could be changed through one row and seen through another."""
+    if set(map(type, column)) <= IMMUTABLE or len(set(map(id, column))) == len(column):
+        return column
+    seen: set[int] = set()
+    return [private(value) if id(value) in seen else seen.add(id(value)) or value for value in column]  # type: ignore[func-returns-value]
 
 
 def private_column(column: list[Any]) -> list[Any]:

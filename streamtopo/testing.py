@@ -280,6 +280,11 @@ class DriverStore:
 
     def _of(self, key: Any) -> KeyValueStore:
         views = self._views()
+        if not views:
+            raise StreamtopoError(
+                f'no task with store "{self._name}" is at work: after a step failed call run() or restart(), '
+                "and a store needs a processor that is connected to it"
+            )
         encoded = self._driver.topology.stores[self._name].key.encode_column([key])[0]
         return views[partition_of(encoded, len(views))]
 

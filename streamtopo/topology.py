@@ -52,7 +52,6 @@ class SourceNode:
     value: Serde
     pattern: re.Pattern[str] | None = None
     timestamp: Extractor | None = None
-    reset: str = "earliest"
     parents: tuple[str, ...] = ()
 
     def reads(self, topic: str) -> bool:
@@ -90,6 +89,10 @@ class Repartition:
     topic: str
     partitions: int | None = None
     config: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.partitions is not None and (not isinstance(self.partitions, int) or self.partitions < 1):
+            raise TopologyError(f'"{self.topic}" is to have {self.partitions!r} partitions; give 1 or more')
 
 
 @dataclass(frozen=True)
@@ -277,6 +280,10 @@ def names_or_pattern(
     source: str, topics: Iterable[str | re.Pattern[str]]
 ) -> tuple[tuple[str, ...], re.Pattern[str] | None]:
     """A source reads topics by name, or by one pattern."""
+    topics = list(topics)
+    for topic in topics:
+        if not isinstance(topic, str | re.Pattern):
+            raise TopologyError(f'source "{source}" is given {topic!r:.80}; name topics one by one, or give a pattern')
     names = tuple(topic for topic in topics if isinstance(topic, str))
     patterns = [topic for topic in topics if not isinstance(topic, str)]
     if len(patterns) > 1 or (patterns and names):

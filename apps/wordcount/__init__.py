@@ -1,6 +1,8 @@
 """Word count: sentences in, the running count of each word out."""
 
+from apps.wordcount.sample import sentences
 from streamtopo import StreamsBuilder
+from streamtopo.demo import Demo
 
 builder = StreamsBuilder("wordcount")
 (
@@ -13,3 +15,4 @@ builder = StreamsBuilder("wordcount")
     .to("word-counts")
 )
 topology = builder.build()
+demo = Demo(feed=sentences, shows="word-counts", title="top words")

@@ -11,6 +11,7 @@ from streamtopo.cli.graph import graph
 from streamtopo.cli.groups import groups
 from streamtopo.cli.produce import produce
 from streamtopo.cli.topics import topics
+from streamtopo.cli.worker import worker
 
 
 @click.group("streamtopo", cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -22,5 +23,5 @@ def main() -> None:
     """
 
 
-for command in (completion, consume, graph, groups, produce, topics):
+for command in (completion, consume, graph, groups, produce, topics, worker):
     main.add_command(command)

@@ -27,10 +27,14 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except StreamtopoError as error:
-            click.echo(whole(error) if ctx.meta.get(_VERBOSE) else short(error), err=True)
+            click.echo(told(error, ctx), err=True)
             ctx.exit(FAILED)
         except KeyboardInterrupt:
             ctx.exit(INTERRUPTED)
+
+
+def told(error: StreamtopoError, context: click.Context) -> str:
+    return whole(error) if context.meta.get(_VERBOSE) else short(error)
 
 
 def whole(error: StreamtopoError) -> str:

@@ -300,6 +300,11 @@ class KStream:
         fixed_key: bool,
     ) -> str:
         node = self.graph.name(prefix, name)
+        if isinstance(stores, str):
+            raise TopologyError(
+                f'stores={stores!r} of "{node}" is a name, not a list of them; give stores=["{stores}"]'
+            )
+        stores = tuple(stores)
         for store in stores:
             if isinstance(store, StoreSpec) and self.graph.topology.stores.get(store.name) != store:
                 self.graph.topology.add_store(store)

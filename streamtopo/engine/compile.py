@@ -24,9 +24,11 @@ class Program:
         sink: Callable[[SinkNode], Step],
         *,
         depth_first: bool = False,
+        before_sending: Callable[[], None] = lambda: None,
     ) -> None:
         self.shape = shape_of(subtopology, depth_first=depth_first)
         self._outbox = outbox
+        self._before_sending = before_sending
         self._numbers = Numbers(ordered=self.shape.ordered, paths=self.shape.paths)
         arriving, leaving = _edges(subtopology.nodes, forks=self.shape.paths)
         stations = [
@@ -61,10 +63,11 @@ class Program:
         try:
             for unit in self._units:
                 take(unit, flow)
+            self._before_sending()
+            self._outbox.close_pass()
         except BaseException:
             self._outbox.discard()
             raise
-        self._outbox.close_pass()
 
 
 def _run_then_flush(unit: Unit, flow: Flow) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from streamtopo.engine.processing import ProcessStep, Push
-from streamtopo.engine.stations import Edge, Failure, Flow, Station
+from streamtopo.engine.stations import Edge, Failure, Flow, Station, TakeSingly
 from streamtopo.processors import Record
 from streamtopo.records import EVERY_CHILD, Chunk, Order, below, interleave
 
@@ -66,7 +66,7 @@ class DepthFirst:
             out = step(self._chunk(record, side, self._base if station.leaving else self._next_order()))
         except Failure:
             raise
-        except Exception as error:
+        except (Exception, TakeSingly) as error:
             raise Failure(station.name, error) from error
         headers = out.headers or [()] * len(out)
         routes = out.routes or [EVERY_CHILD] * len(out)

@@ -15,7 +15,7 @@ Fingerprint = dict[str, str]
 def fingerprint(topology: Topology, planned: Plan) -> Fingerprint:
     lines = {f"topic {topic.name}": f"{topic.partitions} partitions" for topic in planned.internal}
     for subtopology, tasks in zip(planned.subtopologies, planned.tasks, strict=True):
-        for spec in subtopology.stores:
+        for spec in subtopology.stores if tasks else ():
             lines[f"store {spec.name}"] = (
                 f"{spec.kind.value}, key {spec.key.name}, value {spec.value.name}, {tasks} partitions"
             )

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from itertools import compress
 from typing import Any, NamedTuple
 
-from streamtopo.errors import SerdeError, StepError
-from streamtopo.records import Batch, Headers, TopicPartition
+from streamtopo.errors import StepError
+from streamtopo.records import Batch, Headers, TopicPartition, check_timestamp, each_row
 from streamtopo.topology import SourceNode
 
 Reject = Callable[[StepError], None]
@@ -24,35 +24,50 @@ class Rows(NamedTuple):
     headers: list[Headers] | None
     keys: list[Any]
     values: list[Any]
+    extracted: bool = False
+    """The timestamps are those of the source's own function."""
 
     @property
     def size(self) -> int:
         return len(self.offsets)
 
     def slice(self, rows: slice) -> Rows:
-        return Rows(*(column and column[rows] for column in self))  # type: ignore[arg-type]
+        return self._each(lambda column: column[rows])
 
     def select(self, mask: list[bool]) -> Rows:
-        return Rows(*(column and list(compress(column, mask)) for column in self))  # type: ignore[arg-type]
+        return self._each(lambda column: list(compress(column, mask)))
+
+    def _each(self, pick: Callable[[Any], Any]) -> Rows:
+        columns = zip(self._fields[:-1], self[:-1], strict=True)
+        picked: dict[str, Any] = {name: column and pick(column) for name, column in columns}
+        return self._replace(**picked)
 
     def fresh(self, source: SourceNode) -> Rows:
-        """The same records decoded again, for user code may have changed the values in place."""
-        return self._replace(
-            keys=source.key.decode_column(self.raw_keys), values=source.value.decode_column(self.raw_values)
-        )
+        """The same records decoded again, as user code may have changed the values in place.
+
+        The timestamp function is called again, as it may be the one that does; its answers are known.
+        """
+        keys, values = source.key.decode_column(self.raw_keys), source.value.decode_column(self.raw_values)
+        if source.timestamp is not None and self.extracted:
+            each_row(source.timestamp, keys, values)
+        return self._replace(keys=keys, values=values)
 
 
 NO_ROWS = Rows([], [], [], [], None, [], [])
 
 
-def join_rows(first: Rows, second: Rows) -> Rows:
-    if not first.size:
-        return second
-    headers = None
-    if first.headers is not None or second.headers is not None:
-        headers = [*(first.headers or [()] * first.size), *(second.headers or [()] * second.size)]
-    joined = ([*(ours or ()), *(theirs or ())] for ours, theirs in zip(first, second, strict=True))
-    return Rows(*joined)._replace(headers=headers)
+def join_rows(several: list[Rows]) -> Rows:
+    several = [rows for rows in several if rows.size]
+    if len(several) < 2:
+        return several[0] if several else NO_ROWS
+    headed = any(rows.headers is not None for rows in several)
+    columns: dict[str, Any] = {
+        name: [item for rows in several for item in getattr(rows, name) or ()]
+        for name in Rows._fields
+        if name not in ("headers", "extracted")
+    }
+    headers = [item for rows in several for item in rows.headers or [()] * rows.size] if headed else None
+    return Rows(**columns, headers=headers, extracted=several[0].extracted)
 
 
 class Input:
@@ -80,8 +95,9 @@ class Input:
         usable = rows
         if rows.timestamps and min(rows.timestamps) < 0:
             usable = rows.select([time >= 0 for time in rows.timestamps])
-        self.waiting = join_rows(self.waiting, usable)
-        self.fetched = batch.next_offset
+        self.waiting = join_rows([self.waiting, usable])
+        if self.poison is None:
+            self.fetched = batch.next_offset
         return rows.size - usable.size
 
     def take(self, count: int) -> Part:
@@ -99,28 +115,27 @@ class Input:
             return self._decoded_one_by_one(raw, reject)
 
     def _decoded_one_by_one(self, raw: Rows, reject: Reject) -> Rows:
-        rows = NO_ROWS
+        rows = []
         for place, offset in enumerate(raw.offsets):
             try:
-                rows = join_rows(rows, self._timed(raw.slice(slice(place, place + 1)).fresh(self.source)))
+                rows.append(self._timed(raw.slice(slice(place, place + 1)).fresh(self.source)))
             except Exception as error:
                 failure = StepError(self.source.name, f"{self.partition} offset {offset}", error)
                 try:
                     reject(failure)
                 except StepError as fatal:
-                    self.poison = fatal
+                    self.poison, self.fetched = fatal, offset
                     break
-        return rows
+        return join_rows(rows)
 
     def _timed(self, rows: Rows) -> Rows:
         extract = self.source.timestamp
         if extract is None:
             return rows
-        times = list(map(extract, rows.keys, rows.values))
+        times = each_row(extract, rows.keys, rows.values)
         for time in times:
-            if type(time) is not int:
-                raise SerdeError(f"the timestamp function returned {time!r}; return milliseconds as an int")
-        return rows._replace(timestamps=times)
+            check_timestamp(time, "the timestamp function returned")
+        return rows._replace(timestamps=times, extracted=True)
 
 
 class Part(NamedTuple):

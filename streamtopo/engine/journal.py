@@ -78,19 +78,18 @@ def _punctuate_carefully(
     task: Task, schedule: Schedule, now: int, clock: str, reject: Callable[[StepError], None]
 ) -> None:
     place = f"task {task.id}, the punctuation at {clock} {now}"
-    _attempt(task, place, lambda: task.punctuate(schedule, now), reject)
-    for again in (task.due("stream_time", now), task.due("wall_clock", now)):
-        if again is not None and again.name == schedule.name:
-            again.passed(now)
+    if not _attempt(task, place, lambda: task.punctuate(schedule, now), reject):
+        task.skip(schedule.name, now)
 
 
-def _attempt(task: Task, place: str, act: Callable[[], object], reject: Callable[[StepError], None]) -> None:
+def _attempt(task: Task, place: str, act: Callable[[], object], reject: Callable[[StepError], None]) -> bool:
     task.mark()
     try:
         act()
-        task.check()
+        return True
     except Failure as failure:
         task.undo()
         reject(StepError(failure.node, place, failure.__cause__ or failure))
+        return False
     finally:
         task.unmark()

@@ -18,11 +18,16 @@ Described = Topology | StreamsBuilder
 
 def load_topology(text: str) -> Topology:
     """The topology of an application; without an attribute the one called `topology`, or the only one there is."""
-    place, _, attribute = text.partition(":")
-    _make_importable(Path.cwd())
-    module = _at_path(Path(place)) if _is_path(place) else _imported(place)
+    module = load_module(text)
+    attribute = text.partition(":")[2]
     found = _chosen(module, attribute) if attribute else _the_one(module)
     return found.build() if isinstance(found, StreamsBuilder) else found
+
+
+def load_module(text: str) -> ModuleType:
+    place = text.partition(":")[0]
+    _make_importable(Path.cwd())
+    return _at_path(Path(place)) if _is_path(place) else _imported(place)
 
 
 def _is_path(place: str) -> bool:

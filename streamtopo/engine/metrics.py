@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from typing import NamedTuple
 
 
@@ -28,3 +30,25 @@ class Metrics(NamedTuple):
     """How long the last commit took."""
     skipped: int
     dropped: dict[str, int]
+
+    def ended(self) -> Metrics:
+        """What remains of a worker that is gone: its totals."""
+        return self._replace(tasks=(), restoring=(), lag=0, commit_ms=0.0)
+
+
+def together(parts: Iterable[Metrics]) -> Metrics:
+    """Several workers as one; a commit takes as long as the slowest."""
+    parts = list(parts)
+    dropped: Counter[str] = Counter()
+    for part in parts:
+        dropped.update(part.dropped)
+    return Metrics(
+        tuple(sorted(task for part in parts for task in part.tasks)),
+        tuple(store for part in parts for store in part.restoring),
+        sum(part.records for part in parts),
+        sum(part.lag for part in parts),
+        sum(part.commits for part in parts),
+        max((part.commit_ms for part in parts), default=0.0),
+        sum(part.skipped for part in parts),
+        dict(dropped),
+    )

@@ -25,7 +25,7 @@ class Plan:
 
 
 def missing(topology: Topology, existing: Mapping[str, Topic]) -> dict[str, str]:
-    """Topics of others that are named, but not there, each with what reaches it: a source or a sink."""
+    """The topics of others that are named but not there; each with what names it, a source or a sink."""
     sources = {topic: "source" for source in topology.sources for topic in source.topics}
     sinks = {sink.topic: "sink" for sink in topology.sinks if isinstance(sink.topic, str)}
     internal = {*topology.repartitions, *map(topology.topic_of, topology.repartitions)}
@@ -51,6 +51,7 @@ def plan(topology: Topology, existing: Mapping[str, Topic]) -> Plan:
     repartitions = [
         Topic(topology.topic_of(name), counts[topology.topic_of(name)], REPARTITION_CONFIG | dict(wanted.config))
         for name, wanted in topology.repartitions.items()
+        if counts[topology.topic_of(name)]
     ]
     changelogs = [
         Topic(topology.changelog_of(spec.name), number, CHANGELOG_CONFIG | dict(spec.topic_config))
@@ -89,7 +90,7 @@ def _repartition_counts(
         for topic in waiting:
             sources = beside[topic] or feeding[topic]
             if all(name in known or name in counts for name in sources):
-                found[topic] = max((known.get(name) or counts[name] for name in sources), default=1)
+                found[topic] = max((known.get(name) or counts[name] for name in sources), default=0)
         if not found:
             raise PartitionError(
                 f"the partition counts of {', '.join(waiting)} depend on each other; "

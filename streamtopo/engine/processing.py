@@ -7,9 +7,10 @@ from typing import Any, Protocol
 
 from streamtopo.durations import Duration, milliseconds
 from streamtopo.engine.punctuation import Punctuations, Schedule
+from streamtopo.engine.stations import TakeSingly
 from streamtopo.errors import StreamtopoError, TopologyError
 from streamtopo.processors import Clock, Processor, Record, RecordMetadata
-from streamtopo.records import EVERY_CHILD, NOTHING, Chunk, Order, below
+from streamtopo.records import EVERY_CHILD, NOTHING, Chunk, Order, below, check_timestamp
 from streamtopo.stores.views import KeyValueStore
 
 
@@ -27,6 +28,10 @@ class Surroundings(Protocol):
     def stream_time(self, order: Order | None) -> int: ...
 
     def wall_clock(self) -> int: ...
+
+    def in_larger_round(self) -> bool:
+        """Whether other records are being processed together with the present one."""
+        ...
 
     def request_commit(self) -> None: ...
 
@@ -46,6 +51,8 @@ class Context:
         self.time = 0
         self.forwarded: list[tuple[int, Record, int]] = []
         self.push: Push | None = None
+        self.active = False
+        """False until the processor is opened."""
         self.only_key: tuple[Any, ...] | None = None
         """With a fixed key: the key of the record being processed, or nothing between records."""
         self._node = node
@@ -55,8 +62,13 @@ class Context:
         self._views: dict[str, KeyValueStore] = {}
 
     def forward(self, record: Record, child: str | None = None) -> None:
-        if record.timestamp < 0:
-            raise StreamtopoError(f"a record was forwarded with timestamp {record.timestamp}; it must be 0 or more")
+        check_timestamp(record.timestamp, "a record was forwarded with")
+        if record.timestamp < 0 or not self.active:
+            raise StreamtopoError(
+                f"a record was forwarded with timestamp {record.timestamp}; it must be 0 or more"
+                if self.active
+                else "a record was forwarded in init; forward in process, or in a call that init schedules"
+            )
         if self.only_key is not None and self.only_key != (record.key,):
             raise StreamtopoError(
                 f"process_values forwarded key {record.key!r}, which is not the key of the record being processed; "
@@ -77,6 +89,8 @@ class Context:
         return self._children.index(child)
 
     def schedule(self, interval: Duration, clock: Clock, callback: Callable[[int], object]) -> Schedule:
+        if clock == "stream_time" and self._task.in_larger_round():
+            raise TakeSingly
         return self._task.punctuations.add(self._node, milliseconds(interval), clock, callback)
 
     def get_state_store(self, name: str) -> KeyValueStore:
@@ -102,16 +116,28 @@ class Context:
         self._task.request_commit()
 
 
+_AT_WORK: dict[int, Processor] = {}
+"""By identity: one that worked for two tasks would mix up their records."""
+
+
 class ProcessStep:
     """With `push` set, each forwarded row goes on before `forward` returns; else they are handed on together."""
 
     def __init__(self, context: Context, supplier: Callable[[], Processor], *, fixed_key: bool) -> None:
         self.processor = supplier()
-        if isinstance(self.processor, type):
-            raise TopologyError(f"the supplier returned the class {self.processor.__name__}; hand the class in itself")
+        if not callable(getattr(self.processor, "process", None)) or isinstance(self.processor, type):
+            raise TopologyError(f"the supplier returned {self.processor!r:.80}; it must return a new processor")
+        if id(self.processor) in _AT_WORK:
+            raise TopologyError("the supplier returned a processor that is at work already; return a new one each time")
+        _AT_WORK[id(self.processor)] = self.processor
         self._context = context
         self._fixed_key = fixed_key
         self.processor.init(context)
+        context.active = True
+
+    def close(self) -> None:
+        _AT_WORK.pop(id(self.processor), None)
+        self.processor.close()
 
     @property
     def push(self) -> Push | None:

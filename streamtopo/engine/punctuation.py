@@ -38,15 +38,18 @@ class Punctuations:
         self._wall_clock = wall_clock
         self._schedules: list[Schedule] = []
         self._remembered: dict[str, int] = {}
+        self.opening = False
+        """Processors are being opened. What they schedule now they will schedule again, and is remembered by name."""
 
     def add(self, node: str, interval: int, clock: Clock, callback: Callable[[int], object]) -> Schedule:
         if interval <= 0:
             raise StreamtopoError(f'"{node}" schedules a call every {interval} ms; the interval must be above 0')
         if clock not in ("stream_time", "wall_clock"):
             raise StreamtopoError(f'"{node}" schedules a call on {clock!r}; give "stream_time" or "wall_clock"')
-        name = f"{node}#{sum(one.node == node for one in self._schedules)}"
+        name = f"{node}#{sum(one.node == node for one in self._schedules)}" if self.opening else ""
         due = self._remembered.get(name, 0 if clock == "stream_time" else self._wall_clock() + interval)
         schedule = Schedule(name, node, interval, clock, callback, due, cancelled=due == _NEVER)
+        self._schedules = [one for one in self._schedules if one.name or not one.cancelled]
         self._schedules.append(schedule)
         return schedule
 
@@ -55,13 +58,21 @@ class Punctuations:
         ready = [one for one in self._live(clock) if one.due <= now]
         return min(ready, key=lambda one: one.due, default=None)
 
+    def skip(self, name: str, now: int) -> None:
+        for one in self._schedules:
+            if name and one.name == name:
+                one.passed(now)
+
     def next_due(self, clock: Clock) -> int | None:
         return min((one.due for one in self._live(clock)), default=None)
 
     def timetable(self, *clocks: Clock) -> dict[str, int]:
         """When each on these clocks is due next."""
-        return {name: due for name, due in self._remembered.items() if not self._schedules} | {
-            one.name: _NEVER if one.cancelled else one.due for one in self._schedules if one.clock in clocks
+        remembered = {name: due for name, due in self._remembered.items() if not self._schedules}
+        return remembered | {
+            one.name: _NEVER if one.cancelled else one.due
+            for one in self._schedules
+            if one.name and one.clock in clocks
         }
 
     def recall(self, timetable: dict[str, int]) -> None:

@@ -21,7 +21,8 @@ class Shape:
 
 def shape_of(subtopology: Subtopology, *, depth_first: bool = False) -> Shape:
     nodes = subtopology.nodes
-    meetings = _meetings(nodes)
+    together = frozenset(node.name for node in nodes) if depth_first else _together(nodes)
+    meetings = _meetings(nodes, together)
     roots = _roots(nodes)
     asking = any(
         node.operator.records
@@ -33,20 +34,24 @@ def shape_of(subtopology: Subtopology, *, depth_first: bool = False) -> Shape:
         ordered=asking or bool(meetings) or depth_first,
         paths=depth_first
         or any(roots[one] & roots[other] for parents in meetings for one, other in combinations(parents, 2)),
-        together=frozenset(node.name for node in nodes) if depth_first else _together(nodes),
+        together=together,
     )
 
 
-def _meetings(nodes: Iterable[Node]) -> list[list[str]]:
-    """The parents at each point where rows of several edges meet: a node with several parents, a topic with several
-    sinks; a sink that picks its topic by record may meet any other."""
+def _meetings(nodes: Iterable[Node], together: frozenset[str]) -> list[list[str]]:
+    """The parents at each point where rows of several edges meet.
+
+    That is a node with several parents, the nodes that run together, and a topic with several sinks, where a sink that
+    picks its topic by record may meet any other.
+    """
     sinks = [node for node in nodes if isinstance(node, SinkNode)]
     dynamic = any(callable(sink.topic) for sink in sinks)
     by_topic: dict[object, list[str]] = {}
     for sink in sinks:
         by_topic.setdefault(dynamic or sink.topic, []).extend(sink.parents)
+    entries = [parent for node in nodes if node.name in together for parent in node.parents if parent not in together]
     joined = [list(node.parents) for node in nodes if not isinstance(node, SinkNode)]
-    return [parents for parents in [*joined, *by_topic.values()] if len(parents) > 1]
+    return [parents for parents in [*joined, entries, *by_topic.values()] if len(parents) > 1]
 
 
 def _roots(nodes: Iterable[Node]) -> dict[str, frozenset[str]]:

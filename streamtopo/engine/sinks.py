@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from streamtopo.engine.outbox import Outbox, Written
-from streamtopo.errors import PartitionError
+from streamtopo.errors import PartitionError, SerdeError
 from streamtopo.partitioning import partitions_of
 from streamtopo.processors import RecordContext
-from streamtopo.records import NOTHING, Chunk, Columns, Step
-from streamtopo.topology import Partitioner, SinkNode
+from streamtopo.records import NOTHING, Chunk, Columns, Step, each_row
+from streamtopo.serdes import Serde
+from streamtopo.topology import Partitioner, SinkNode, valid_name
 
 ContextOf = Callable[[Chunk, int], RecordContext]
 """What a function of the record may ask about the row at a place."""
@@ -21,8 +22,8 @@ def sink_step(node: SinkNode, topic: str, outbox: Outbox, keyless: int, context_
 
     def write(topic: str, chunk: Chunk) -> None:
         columns = Columns(
-            node.key.encode_column(chunk.keys),
-            node.value.encode_column(chunk.values),
+            _encoded(node.key, chunk.keys, "key"),
+            _encoded(node.value, chunk.values, "value"),
             chunk.timestamps,
             chunk.headers,
         )
@@ -40,7 +41,10 @@ def sink_step(node: SinkNode, topic: str, outbox: Outbox, keyless: int, context_
         assert callable(node.topic)
         places_of: dict[str, list[int]] = {}
         for place, (key, value) in enumerate(zip(chunk.keys, chunk.values, strict=True)):
-            places_of.setdefault(node.topic(key, value, context_of(chunk, place)), []).append(place)
+            chosen = node.topic(key, value, context_of(chunk, place))
+            if not isinstance(chosen, str):
+                raise PartitionError(f"the topic function returned {chosen!r:.80}; return the name of a topic")
+            places_of.setdefault(valid_name(chosen, "topic"), []).append(place)
         for name, places in places_of.items():
             write(name, chunk.take(places))
         return NOTHING
@@ -53,10 +57,19 @@ def _chosen(partitioner: Partitioner, topic: str, chunk: Chunk, count: int, usua
         chosen = partitioner(topic, key, value, count)
         if chosen is None:
             return otherwise
-        if not 0 <= chosen < count:
+        if not isinstance(chosen, int) or not 0 <= chosen < count:
             raise PartitionError(
-                f'the partitioner chose partition {chosen} of topic "{topic}"; return 0 to {count - 1}, or None'
+                f'the partitioner chose partition {chosen!r} of topic "{topic}"; return 0 to {count - 1}, or None'
             )
         return chosen
 
-    return list(map(choose, chunk.keys, chunk.values, usual))
+    return each_row(choose, chunk.keys, chunk.values, usual)
+
+
+def _encoded(serde: Serde, column: list[Any], what: str) -> list[bytes | None]:
+    try:
+        return serde.encode_column(column)
+    except Exception as error:
+        raise SerdeError(
+            f"the {what} does not fit: {error}; declare its type with {what}=… where it changes"
+        ) from error

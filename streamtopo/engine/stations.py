@@ -18,6 +18,10 @@ class Failure(Exception):
         self.__cause__ = cause
 
 
+class TakeSingly(BaseException):
+    """What a processor just did has its effect before the next record; only one by one can records be right."""
+
+
 @dataclass(eq=False)
 class Edge:
     parent: str
@@ -110,13 +114,13 @@ class Station:
             return act(*arguments)
         except Failure:
             raise
-        except Exception as error:
+        except (Exception, TakeSingly) as error:
             raise Failure(self.name, error) from error
 
     def _hand_on(self, chunk: Chunk, flow: Flow) -> None:
         if len(chunk):
             for edge in self.leaving:
-                flow[edge] = edge.carry(chunk)
+                flow[edge] = self.attempt(edge.carry, chunk)
 
 
 def gather(arriving: list[Edge], flow: Flow) -> Chunk:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -15,12 +16,15 @@ from streamtopo.engine.punctuation import Punctuations, Schedule
 from streamtopo.engine.rounds import Round, take
 from streamtopo.engine.sinks import sink_step
 from streamtopo.engine.stations import Failure
+from streamtopo.errors import StreamtopoError, TopologyError
 from streamtopo.processors import Clock, RecordContext, RecordMetadata
 from streamtopo.records import Batch, Chunk, Columns, Order, Position, Step, TopicPartition, number_of
 from streamtopo.stores import Store
 from streamtopo.stores.state import State
 from streamtopo.stores.views import KeyValueStore
 from streamtopo.topology import ProcessorNode, SinkNode, Subtopology, Topology
+
+logger = logging.getLogger("streamtopo")
 
 
 class TaskId(NamedTuple):
@@ -136,6 +140,10 @@ class Task:
         schedule.passed(now)
         self.program.act(schedule.node, now, lambda: schedule.callback(now))
 
+    def skip(self, name: str, now: int) -> None:
+        """The schedule of this name failed and was undone; it is not to be called again for now."""
+        self.punctuations.skip(name, now)
+
     def due(self, clock: Clock, now: int) -> Schedule | None:
         return self.punctuations.due(clock, now)
 
@@ -182,8 +190,7 @@ class Task:
         self._restore(self._saved)
 
     def close(self) -> None:
-        for step in self._processors:
-            step.processor.close()
+        self._close_processors()
         self.store.close()
 
     # -- one record at a time, while a failing one is looked for
@@ -193,8 +200,8 @@ class Task:
             state.mark()
         self._marked = self._memory()
 
-    def check(self) -> None:
-        """Find values that their store cannot hold while the record that caused them is at hand."""
+    def _check(self) -> None:
+        """Since a mark: find values that their store cannot hold while the record that caused them is at hand."""
         for name, state in self.states.items():
             try:
                 state.check()
@@ -225,11 +232,18 @@ class Task:
             self.dropped[counter] = self.dropped.get(counter, 0) + rows
 
     def process(self, node: str, supplier: Callable[[], Any], fixed_key: bool) -> Step:
-        stores = self._topology.nodes[node]
-        assert isinstance(stores, ProcessorNode)
-        step = ProcessStep(
-            Context(node, stores.stores, self._topology.children(node), self), supplier, fixed_key=fixed_key
-        )
+        described = self._topology.nodes[node]
+        assert isinstance(described, ProcessorNode)
+        context = Context(node, described.stores, self._topology.children(node), self)
+        self.punctuations.opening = True
+        try:
+            step = ProcessStep(context, supplier, fixed_key=fixed_key)
+        except StreamtopoError:
+            raise
+        except Exception as error:
+            raise TopologyError(f'processor "{node}" could not be made: {error!r}') from error
+        finally:
+            self.punctuations.opening = False
         self._processors.append(step)
         return step
 
@@ -249,6 +263,9 @@ class Task:
 
     def wall_clock(self) -> int:
         return self._options.wall_clock()
+
+    def in_larger_round(self) -> bool:
+        return self._round is not None and self._round.size > 1
 
     def request_commit(self) -> None:
         self._options.request_commit()
@@ -274,12 +291,25 @@ class Task:
         self._reached = dict(memory.reached)
         for partition, time in memory.input_times.items():
             self.inputs[partition].time = time
-        for step in self._processors:
-            step.processor.close()
-        self._processors = []
+        self._close_processors()
         self.punctuations.restart(memory.timetable)
         self._round, self._found = None, None
-        self.program = Program(self.subtopology, self, self._outbox, self._sink, depth_first=self._options.depth_first)
+        self.program = Program(
+            self.subtopology,
+            self,
+            self._outbox,
+            self._sink,
+            depth_first=self._options.depth_first,
+            before_sending=self._check,
+        )
+
+    def _close_processors(self) -> None:
+        processors, self._processors = self._processors, []
+        for step in processors:
+            try:
+                step.close()
+            except Exception:
+                logger.exception("task %s: a processor raised while it was closed", self.id)
 
     def _sink(self, node: SinkNode) -> Step:
         topic = node.topic if callable(node.topic) else self._topology.topic_of(node.topic)

@@ -38,6 +38,7 @@ class Tasks:
     ) -> None:
         self.ready: dict[TaskId, Task] = {}
         self.opening: dict[TaskId, Opening] = {}
+        self._assigned: frozenset[TopicPartition] = frozenset()
         self._topology = topology
         self._log = log
         self._topics = topics
@@ -50,16 +51,19 @@ class Tasks:
         """Close what the group took away, after a last commit, and begin to open what it gave."""
         if self._topics.refresh():
             self.member.subscribe(self._topics.plan.topics)
-        wanted = self._wanted(self.member.assignment())
+        assigned = self.member.assignment()
+        wanted = self._wanted(assigned)
         held = {id: frozenset(task.inputs) for id, task in self.ready.items()}
         held |= {id: frozenset(opening.positions) for id, opening in self.opening.items()}
         revoked = [id for id, partitions in held.items() if wanted.get(id) != partitions]
         if revoked:
-            self._topics.check()
+            self.check_topics()
             commit()
             for id in revoked:
                 self._close(id)
-            self.member.release(partition for id in revoked for partition in held[id])
+        if lost := self._assigned - assigned:
+            self.member.release(lost)
+        self._assigned = assigned
         for id in wanted.keys() - self.ready.keys() - self.opening.keys():
             self.opening[id] = self._begin(id, wanted[id])
 
@@ -70,13 +74,17 @@ class Tasks:
             for store in stores:
                 restored |= store.step(limit) > 0
             if all(store.done for store in stores):
-                del self.opening[id]
                 task.open(positions)
+                del self.opening[id]
                 self.ready[id] = task
                 for partition, position in positions.items():
                     self.member.seek(partition, position.offset)
                 restored = True
         return restored
+
+    def check_topics(self) -> None:
+        """An error if one that is needed was deleted."""
+        self._topics.check()
 
     def reading(self, partition: TopicPartition) -> Task | None:
         return next((task for task in self.ready.values() if partition in task.inputs), None)

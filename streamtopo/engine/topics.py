@@ -41,9 +41,9 @@ class Topics:
         """A topic that is gone leaves nothing to do, which would look like having caught up."""
         self._checked = time.monotonic()
         existing = self._log.topics()
-        for name, known in self._used.items():
-            if name not in existing or existing[name].id != known.id:
-                raise PartitionError(_deleted(name, internal=known in self._internal, again=name in existing))
+        for name, (kind, id) in self._used.items():
+            if name not in existing or existing[name].id != id:
+                raise _deleted(kind, name, again=name in existing)
 
     def partitions(self, topic: str) -> int:
         if topic not in self._counts:
@@ -58,13 +58,8 @@ class Topics:
 
     def _prepare(self) -> Plan:
         """Plan, create what is missing, and compare with what an earlier version left behind."""
+        self._create_missing()
         existing = dict(self._log.topics())
-        for name, kind in missing(self._topology, existing).items():
-            if not self._config.create_topics:
-                raise absent(kind, name)
-            self._log.create(Topic(name, self._config.create_topics))
-            logger.info('created %s topic "%s" with %d partitions', kind, name, self._config.create_topics)
-            existing = dict(self._log.topics())
         planned = plan(self._topology, existing)
         note = f"{self._topology.application_id}/fingerprint"
         now = fingerprint(self._topology, planned)
@@ -74,4 +69,31 @@ class Topics:
             self._log.create(topic)
         self._log.write_note(note, text_of(now))
         self._planned_for = existing.keys() | {topic.name for topic in planned.internal}
+        self._used = self._kinds_and_ids(planned)
         return planned
+
+    def _create_missing(self) -> None:
+        for name, kind in missing(self._topology, self._log.topics()).items():
+            if not self._config.create_topics:
+                raise absent(kind, name)
+            self._log.create(Topic(name, self._config.create_topics))
+            logger.info('created %s topic "%s" with %d partitions', kind, name, self._config.create_topics)
+
+    def _kinds_and_ids(self, planned: Plan) -> dict[str, tuple[str, str]]:
+        """Of all topics that must stay; those that match a pattern may come and go."""
+        kinds = missing(self._topology, {}) | {topic.name: "internal" for topic in planned.internal}
+        existing = self._log.topics()
+        for name, kind in kinds.items():
+            if name not in existing:  # deleted a moment ago
+                raise absent(kind, name)
+        return {name: (kind, existing[name].id) for name, kind in kinds.items()}
+
+
+def _deleted(kind: str, topic: str, *, again: bool) -> PartitionError:
+    lost = f'{kind} topic "{topic}" was deleted while the worker was running'
+    if again:
+        return PartitionError(f"{lost}, and created anew; start the worker again to use the new one")
+    if kind == "internal":
+        return PartitionError(f"{lost}; start the worker again to have it created anew, without what was in it")
+    create = f"streamtopo topics create {topic} --partitions 4"
+    return PartitionError(f"{lost}; create it again ({create}), and start the worker")

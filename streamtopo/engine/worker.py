@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from streamtopo.config import OnError, WorkerConfig, config_of
@@ -18,7 +18,7 @@ from streamtopo.engine.stations import Failure
 from streamtopo.engine.task import Options, Task, TaskId
 from streamtopo.engine.tasks import OpenStore, Tasks
 from streamtopo.engine.topics import Topics
-from streamtopo.errors import SerdeError, StepError
+from streamtopo.errors import LogError, SerdeError, StepError
 from streamtopo.logs import Log, Outcome
 from streamtopo.logs.opening import DEFAULT, open_log
 from streamtopo.stores.opening import stores_on_disk
@@ -83,7 +83,8 @@ class Worker:
 
     def close(self) -> None:
         """Commit, close and leave: others may take over at once."""
-        self._commit_if_needed()
+        with self._whole_or_not_at_all():
+            self._commit_if_needed()
         self._tasks.close()
 
     def abandon(self) -> None:
@@ -110,13 +111,21 @@ class Worker:
 
     def run_once(self, timeout: float = 0.0) -> bool:
         """True if anything was read, restored or processed, or a commit was due; then there may be more to do."""
+        try:
+            with self._whole_or_not_at_all():
+                return self._turn(timeout)
+        except LogError:
+            self._tasks.check_topics()  # that one was deleted says more than that it is not there
+            raise
+
+    def _turn(self, timeout: float) -> bool:
         self._tasks.follow_assignment(self._commit_if_needed)
         restored = self._tasks.restore(self.config.chunk)
         read = self._read(0.0 if restored or self._pace.undurable else timeout)
         worked = self._process() | self._tick()
         due = self._pace.due(caught_up=not read and not worked) or self._caches_full()
         if due:
-            self.commit()
+            self._commit()
         return restored or read or worked or due
 
     def _read(self, timeout: float) -> bool:
@@ -206,6 +215,10 @@ class Worker:
 
     def commit(self) -> bool:
         """True if everything done so far is durable now; if not, it is undone and will be done again."""
+        with self._whole_or_not_at_all():
+            return self._commit()
+
+    def _commit(self) -> bool:
         try:
             return self._flush_and_commit()
         except (Failure, SerdeError):
@@ -231,8 +244,18 @@ class Worker:
         self._drop_all()
         return False
 
+    @contextmanager
+    def _whole_or_not_at_all(self) -> Iterator[None]:
+        """Whatever ends the work half-way, an interrupt even: what was not committed did not happen."""
+        try:
+            yield
+        except BaseException:
+            self._drop_all()
+            raise
+
     def _drop_all(self) -> None:
         """Whatever is not committed is forgotten; the tasks begin again from the log."""
+        self._tasks.outbox.discard()
         self.member.abort()
         self._journal.clear()
         self._pace.forget()
@@ -240,7 +263,7 @@ class Worker:
 
     def _commit_if_needed(self) -> None:
         if self._pace.undurable:
-            self.commit()
+            self._commit()
 
     def _caches_full(self) -> bool:
         """Whether more rows changed since the last commit than the cache is meant to hold back."""

@@ -7,7 +7,7 @@ from itertools import chain, repeat
 from typing import Any
 
 from streamtopo.errors import StreamtopoError
-from streamtopo.records import Chunk, Step
+from streamtopo.records import Chunk, Step, each_row, private, unshared
 
 Pair = tuple[Any, Any]
 
@@ -18,28 +18,36 @@ def each(chunk: Chunk) -> Chunk:
 
 
 def map_values(function: Callable[[Any], Any]) -> Step:
-    return lambda chunk: chunk.with_values(list(map(function, chunk.values)))
+    return lambda chunk: chunk.with_values(each_row(function, chunk.values))
 
 
 def map_values_with_key(function: Callable[[Any, Any], Any]) -> Step:
-    return lambda chunk: chunk.with_values(list(map(function, chunk.keys, chunk.values)))
+    return lambda chunk: chunk.with_values(each_row(function, chunk.keys, chunk.values))
 
 
 def map_pairs(function: Callable[[Any, Any], Pair]) -> Step:
     def step(chunk: Chunk) -> Chunk:
-        pairs = list(map(function, chunk.keys, chunk.values))
-        return chunk.with_keys([key for key, _ in pairs]).with_values([value for _, value in pairs])
+        pairs = each_row(function, chunk.keys, chunk.values)
+        keys, values = _unzipped(pairs)
+        return chunk.with_keys(keys).with_values(values)
 
     return step
 
 
+def _unzipped(pairs: list[Pair]) -> tuple[list[Any], list[Any]]:
+    if not set(map(type, pairs)) <= {tuple, list}:
+        wrong = next(pair for pair in pairs if type(pair) not in (tuple, list))
+        raise StreamtopoError(f"the function returned {wrong!r:.80}; return a pair: (key, value)")
+    return [key for key, _ in pairs], [value for _, value in pairs]
+
+
 def select_key(function: Callable[[Any, Any], Any]) -> Step:
-    return lambda chunk: chunk.with_keys(list(map(function, chunk.keys, chunk.values)))
+    return lambda chunk: chunk.with_keys(each_row(function, chunk.keys, chunk.values))
 
 
 def filter_rows(predicate: Callable[[Any, Any], object], *, keep: bool = True) -> Step:
     def step(chunk: Chunk) -> Chunk:
-        mask = list(map(predicate, chunk.keys, chunk.values))
+        mask = each_row(predicate, chunk.keys, chunk.values)
         return chunk.select(mask if keep else [not passed for passed in mask])
 
     return step
@@ -47,33 +55,44 @@ def filter_rows(predicate: Callable[[Any, Any], object], *, keep: bool = True) -
 
 def flat_map_values(function: Callable[[Any], Iterable[Any]]) -> Step:
     def step(chunk: Chunk) -> Chunk:
-        return _spread(chunk, list(map(_listed, map(function, chunk.values))))
+        return _spread(chunk, each_row(_listing(function), chunk.values))
 
     return step
 
 
 def flat_map_values_with_key(function: Callable[[Any, Any], Iterable[Any]]) -> Step:
     def step(chunk: Chunk) -> Chunk:
-        return _spread(chunk, list(map(_listed, map(function, chunk.keys, chunk.values))))
+        return _spread(chunk, each_row(_listing(function), chunk.keys, chunk.values))
 
     return step
 
 
-def _spread(chunk: Chunk, lists: list[Sequence[Any]]) -> Chunk:
+def _spread(chunk: Chunk, lists: list[list[Any]]) -> Chunk:
     places = list(chain.from_iterable(map(repeat, range(len(lists)), map(len, lists))))
-    return chunk.emit(places, [chunk.keys[place] for place in places], list(chain.from_iterable(lists)))
+    values = unshared(list(chain.from_iterable(lists)))
+    return chunk.emit(places, [chunk.keys[place] for place in places], values)
 
 
-def _listed(rows: Iterable[Any]) -> Sequence[Any]:
-    return rows if type(rows) is list else list(rows)
+def _listing(function: Callable[..., Iterable[Any]]) -> Callable[..., list[Any]]:
+    """The function, with its rows in a list; what a generator yields is taken as it is at that moment."""
+
+    def rows_of(*row: Any) -> list[Any]:
+        rows = function(*row)
+        if type(rows) is list:
+            return rows
+        if isinstance(rows, str | bytes | dict) or rows is None:
+            raise StreamtopoError(f"the function returned {rows!r:.80}; return a list, or yield rows")
+        return [private(item) for item in rows]
+
+    return rows_of
 
 
 def flat_map(function: Callable[[Any, Any], Iterable[Pair]]) -> Step:
     def step(chunk: Chunk) -> Chunk:
-        lists = list(map(_listed, map(function, chunk.keys, chunk.values)))
+        lists = each_row(_listing(function), chunk.keys, chunk.values)
         places = list(chain.from_iterable(map(repeat, range(len(lists)), map(len, lists))))
-        pairs = list(chain.from_iterable(lists))
-        return chunk.emit(places, [key for key, _ in pairs], [value for _, value in pairs])
+        keys, values = _unzipped(list(chain.from_iterable(lists)))
+        return chunk.emit(places, keys, unshared(values))
 
     return step
 
@@ -97,7 +116,7 @@ def branch(predicates: Sequence[Callable[[Any, Any], object]], *, default: bool)
         return len(predicates) if default else None
 
     def step(chunk: Chunk) -> Chunk:
-        routes = list(map(route, chunk.keys, chunk.values))
+        routes = each_row(route, chunk.keys, chunk.values)
         found = chunk.select([child is not None for child in routes])
         return found.routed([child for child in routes if child is not None])
 

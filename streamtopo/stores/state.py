@@ -192,7 +192,9 @@ class State:
 
     def check(self) -> None:
         """Encode what changed since the mark, so that a wrong type is found while its record is at hand."""
-        changed = [key for key in self._before or () if key in self._dirty]
+        if self._before is None:
+            return
+        changed = [key for key in self._before if key in self._dirty]
         rows = [self._rows[key] for key in changed]
         self._encoded(changed, [row and row[0] for row in rows], [], None)
 

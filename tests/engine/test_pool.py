@@ -1,0 +1,101 @@
+"""A pool of processes: what they say of themselves, and what becomes of it when they end."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from streamtopo.engine import pool as pool_module
+from streamtopo.engine.metrics import Metrics, Restoring, together
+from streamtopo.engine.pool import Pool, PoolError
+
+METRICS = Metrics(("0_0",), (Restoring("counts", 0, 1, 2),), 5, 7, 1, 2.5, 0, {"null key": 1})
+LIFELINE = """
+import os, signal, sys, time
+from streamtopo.engine.lifeline import Lifeline
+from streamtopo.engine.metrics import Metrics, Restoring
+lifeline = Lifeline(int(sys.argv[1]))
+"""
+
+
+def command(code: str) -> Callable[[int], list[str]]:
+    return lambda descriptor: [sys.executable, "-c", LIFELINE + code, str(descriptor)]
+
+
+@pytest.fixture(autouse=True)
+def _no_delays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool_module, "_DELAYS", (0.0, 0.0))
+
+
+def failure(pool: Pool) -> str:
+    with pytest.raises(PoolError) as failed:
+        pool.run()
+    return str(failed.value)
+
+
+def test_numbers_of_all_processes_are_added_up() -> None:
+    pool = Pool(command(f"lifeline.report({METRICS!r}); time.sleep(600)"), 2, print)
+
+    def stop_when_both_spoke() -> None:
+        if pool.metrics().records == 10:
+            pool.stop()
+
+    pool.run(each_turn=stop_when_both_spoke)
+    assert pool.metrics() == together([METRICS.ended(), METRICS.ended()])
+
+
+def test_together() -> None:
+    other = Metrics(("1_0",), (), 1, 1, 1, 9.0, 1, {"null key": 2, "late": 1})
+    both = Metrics(("0_0", "1_0"), METRICS.restoring, 6, 8, 2, 9.0, 1, {"null key": 3, "late": 1})
+    assert together([METRICS, other]) == both
+
+
+def test_a_failure_ends_the_pool_and_is_told_once() -> None:
+    said: list[str] = []
+    pool = Pool(command("lifeline.fail('Error: it cannot be done'); sys.exit(1)"), 3, said.append)
+    assert failure(pool) == "Error: it cannot be done"
+    assert said == []
+
+
+def test_an_end_without_an_explanation_comes_with_its_last_words() -> None:
+    said: list[str] = []
+    text = failure(Pool(command("sys.exit('nothing works')"), 1, said.append))
+    assert text == "Error: worker process 1 of 1 ended with exit code 1; the last that it wrote:\n  nothing works"
+    assert said == ["nothing works"]
+
+
+def test_one_that_dies_again_and_again_is_given_up() -> None:
+    said: list[str] = []
+    text = failure(Pool(command("os.kill(os.getpid(), signal.SIGKILL)"), 1, said.append))
+    died = "worker process 1 of 1 died 3 times before it had done anything, the last time killed by SIGKILL"
+    assert text == f"Error: {died}; it wrote nothing to standard error"
+    assert said == ["worker process 1 of 1 is gone (killed by SIGKILL); another one takes its place"] * 2
+
+
+def test_one_that_did_something_before_it_died_is_always_replaced(tmp_path: Path) -> None:
+    file = tmp_path / "starts"
+    code = f"open({str(file)!r}, 'a').write('x'); lifeline.report({METRICS!r}); os.kill(os.getpid(), signal.SIGKILL)"
+    pool = Pool(command(code), 1, lambda line: None)
+
+    def stop_after_many() -> None:
+        if file.exists() and len(file.read_text()) >= 6:
+            pool.stop()
+
+    pool.run(each_turn=stop_after_many)
+    assert pool.metrics().records >= 5 * METRICS.records
+
+
+def test_a_commit_that_fails_at_the_end_is_a_failure() -> None:
+    ready, last_words = f"lifeline.report({METRICS!r})", "lifeline.fail('Error: the disk is full'); os._exit(1)"
+    at_the_end = f"signal.signal(signal.SIGTERM, lambda *_: ({last_words.replace('; ', ', ')}))"
+    pool = Pool(command(f"{at_the_end}; {ready}; time.sleep(600)"), 1, print)
+
+    def stop_when_ready() -> None:
+        if pool.metrics().records:
+            pool.stop()
+
+    with pytest.raises(PoolError, match="Error: the disk is full"):
+        pool.run(each_turn=stop_when_ready)

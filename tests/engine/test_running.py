@@ -1,0 +1,152 @@
+"""A worker as a process's main work: what it does beside records, and topics that vanish under it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from streamtopo import StreamsBuilder, Topology, Worker
+from streamtopo.engine import running, topics
+from streamtopo.errors import PartitionError, StreamtopoError
+from streamtopo.logs import Log, Topic
+from streamtopo.logs.embedded import EmbeddedLog
+from streamtopo.logs.memory import MemoryLog
+from streamtopo.records import Columns, TopicPartition
+from streamtopo.stores.memory import MemoryStore
+
+
+def counting() -> Topology:
+    builder = StreamsBuilder("counting")
+    stream = builder.stream("in", value=str)
+    stream.group_by(lambda _, value: value, key=str).count(name="counts").to_stream().to("out")
+    return builder.build()
+
+
+def worker_on(log: Log) -> Worker:
+    for name in ("in", "out"):
+        log.create(Topic(name, 2))
+    return Worker(counting(), log, lambda stores, partition: MemoryStore(), commit_pause=0)
+
+
+def append(log: Log, topic: str = "in", count: int = 1) -> None:
+    log.append(TopicPartition(topic, 0), Columns([None] * count, [b"x"] * count, [0] * count, None))
+
+
+@pytest.fixture(params=["memory", "embedded"])
+def log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Log]:
+    one = MemoryLog() if request.param == "memory" else EmbeddedLog(tmp_path / "log")
+    yield one
+    one.close()
+
+
+# -- cleaning
+
+
+@pytest.mark.parametrize("busy", [False, True])
+def test_the_log_is_cleaned_beside_the_work(busy: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = EmbeddedLog(tmp_path / "log")
+    log.create(Topic("old", 1, {"retention.bytes": "0"}))
+    worker = worker_on(log)
+    append(log, "old", 10)
+    monkeypatch.setattr(running, "_BETWEEN_CLEANINGS", 0.05 if busy else 1e9)
+    worked: list[bool] = []
+    run_once = worker.run_once
+
+    def turn(timeout: float) -> bool:
+        if busy:
+            append(log)
+        worked.append(run_once(timeout))
+        return worked[-1]
+
+    monkeypatch.setattr(worker, "run_once", turn)
+    within_a_minute(worker, lambda: log.start(TopicPartition("old", 0)) == 10)
+    assert all(worked) is busy
+    log.close()
+
+
+def within_a_minute(worker: Worker, condition: Callable[[], bool]) -> None:
+    late = threading.Timer(60, worker.stop)
+    late.start()
+    worker_stops = lambda: worker.stop() if condition() else None  # noqa: E731
+    running.run(worker, each_turn=worker_stops, signals=False)
+    late.cancel()
+    assert condition()
+
+
+# -- topics
+
+
+def go_on(worker: Worker) -> None:
+    while worker.run_once():
+        pass
+
+
+@pytest.mark.parametrize("undurable", [False, True])
+@pytest.mark.parametrize(
+    ("topic", "said"),
+    [
+        ("in", 'source topic "in" was deleted while the worker was running; create it again'),
+        ("out", 'sink topic "out" was deleted while the worker was running; create it again'),
+        ("counting-counts-repartition", 'internal topic "counting-counts-repartition" was deleted while'),
+        ("counting-counts-changelog", 'internal topic "counting-counts-changelog" was deleted while'),
+    ],
+)
+def test_a_topic_that_is_deleted_is_an_error(
+    topic: str, said: str, undurable: bool, log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(topics, "_BETWEEN_CHECKS", 0.0)
+    worker = worker_on(log)
+    append(log)
+    go_on(worker)
+    if undurable:
+        append(log)
+        worker.run_once()
+    log.delete(topic)
+    with pytest.raises(PartitionError, match=said):
+        go_on(worker)
+    worker.abandon()
+
+
+@pytest.mark.parametrize("topic", ["in", "counting-counts-repartition"])
+def test_a_change_of_the_assignment_is_reason_enough_to_look(
+    topic: str, log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(topics, "_BETWEEN_CHECKS", 1e9)
+    worker = worker_on(log)
+    go_on(worker)
+    log.delete(topic)
+    with pytest.raises(PartitionError, match=f'"{topic}" was deleted while the worker was running'):
+        go_on(worker)
+    worker.abandon()
+
+
+def test_a_topic_that_is_created_anew_is_another_one(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topics, "_BETWEEN_CHECKS", 0.0)
+    worker = worker_on(log)
+    go_on(worker)
+    log.delete("in")
+    log.create(Topic("in", 2))
+    with pytest.raises(PartitionError, match="and created anew; start the worker again to use the new one"):
+        go_on(worker)
+    worker.abandon()
+    after = worker_on(log)
+    append(log)
+    go_on(after)
+    assert log.end(TopicPartition("out", 0)) + log.end(TopicPartition("out", 1)) == 1
+    after.close()
+
+
+@pytest.mark.parametrize("topic", ["in", "out"])
+def test_a_missing_topic_is_found_before_anything_starts(topic: str, log: Log) -> None:
+    log.create(Topic({"in": "out", "out": "in"}[topic], 2))
+    kind = {"in": "source", "out": "sink"}[topic]
+    with pytest.raises(PartitionError, match=f'{kind} topic "{topic}" does not exist; create it first: streamtopo'):
+        Worker(counting(), log)
+    Worker(counting(), log, lambda stores, partition: MemoryStore(), create_topics=2).close()
+    assert log.topics()[topic].partitions == 2
+    with suppress(StreamtopoError):
+        log.delete(topic)

@@ -41,8 +41,10 @@ class Restoration:
             logger.warning('store "%s" is rebuilt from its changelog %s: %s', self.spec.name, self.changelog, reason)
             self._empty()
             kept = None
-        self.store.belongs_to(self.spec.name, self.log.id, topic.id or topic.name)
         self.next = self.start if kept is None else kept.offset
+        self._origin = self.log.id, topic.id or topic.name
+        as_of = 0 if kept is None else kept.written_at
+        self.store.belongs_to(self.spec.name, *self._origin, as_of=None if self.done else as_of)
 
     @property
     def done(self) -> bool:
@@ -53,8 +55,10 @@ class Restoration:
         if self.done:
             return 0
         batch = self.log.read(self.changelog, self.next, limit)
-        self.store.write(stored_rows(self.spec, batch.columns), {self.spec.name: batch.next_offset})
         self.next = batch.next_offset
+        if self.done:
+            self.store.belongs_to(self.spec.name, *self._origin)
+        self.store.write(stored_rows(self.spec, batch.columns), {self.spec.name: batch.next_offset})
         return len(batch.offsets)
 
     def _facts(self, topic: Topic) -> Facts:

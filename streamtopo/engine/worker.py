@@ -31,6 +31,9 @@ _POLL_CHUNKS = 4
 """Partitions share what is read at a time; small shares would make small chunks."""
 
 
+_PATIENCE = 5
+"""Commits that may be refused one after the other before the worker gives up."""
+
 _KEPT = 10_000_000
 """Bytes of rows to keep at hand for reading when the record cache is off."""
 
@@ -59,6 +62,7 @@ class Worker:
         self.log = log
         self.skipped = 0
         self.stopping = False
+        self._refused = 0
         self._now = now
         self._journal: list[Entry] = []
         self._pace = Pace(self.config, now)
@@ -232,6 +236,7 @@ class Worker:
             committed, broken = commit(self.tasks.values(), self.member)
         if committed.outcome is Outcome.DONE:
             self._journal.clear()
+            self._refused = 0
             self._pace.committed()
             for task in self.tasks.values():
                 task.committed()
@@ -239,6 +244,9 @@ class Worker:
             self._trim()
             return True
         logger.warning("commit %s: %s; going back to the last one", committed.outcome.value, committed.reason)
+        self._refused += 1
+        if self._refused == _PATIENCE:
+            raise LogError(f"{committed.reason} (the log refused {_PATIENCE} commits, one after the other)")
         if committed.outcome is Outcome.UNKNOWN:
             self.member.settle()
         self._drop_all()

@@ -35,6 +35,11 @@ def _units(topics: list[Topic]) -> list[tuple[TopicPartition, ...]]:
     ]
 
 
+def _spread(units: list[Unit], count: int) -> list[Unit]:
+    """So many of them, from all over: what lies side by side are partitions of the same topics."""
+    return units if len(units) <= count else [units[place * len(units) // count] for place in range(count)]
+
+
 def share_out(work: Iterable[Unit], members: Sequence[str], owners: Mapping[Unit, str]) -> dict[Unit, str]:
     """A member for each unit of work: even, and everyone keeps what it has as far as evenness allows.
 
@@ -51,7 +56,7 @@ def share_out(work: Iterable[Unit], members: Sequence[str], owners: Mapping[Unit
             held[owner].append(unit)
     by_holding = sorted(members, key=lambda member: (-len(held[member]), member))
     room = {member: least + (1 if place < extra else 0) for place, member in enumerate(by_holding)}
-    given = {unit: member for member in by_holding for unit in held[member][: room[member]]}
-    spare = [member for member in by_holding for _ in range(room[member] - len(held[member]))]
+    given = {unit: member for member in by_holding for unit in _spread(held[member], room[member])}
+    spare = [member for turn in range(least + 1) for member in by_holding if len(held[member]) <= turn < room[member]]
     orphans = [unit for unit in units if unit not in given]
     return dict(given) | dict(zip(orphans, spare, strict=True))

@@ -64,8 +64,11 @@ class Store(Protocol):
         """The position, and what tells whether it still means anything."""
         ...
 
-    def belongs_to(self, store: str, log: str, changelog: str) -> None:
-        """From now on this store's positions are offsets in this changelog, by the ids of the log and the topic."""
+    def belongs_to(self, store: str, log: str, changelog: str, *, as_of: int | None = None) -> None:
+        """From now on this store's positions are offsets in this changelog, by the ids of the log and the topic.
+
+        While the store is restored, `as_of` is when it last was at the changelog's end; 0 if it never was.
+        """
         ...
 
     def delete_range(self, start: bytes, stop: bytes, *, forget: str | None = None) -> None:

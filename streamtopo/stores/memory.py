@@ -17,6 +17,7 @@ class MemoryStore:
         self._sorted: list[bytes] | None = None
         self._stamps: dict[str, Stamp] = {}
         self._origins: dict[str, tuple[str, str]] = {}
+        self._as_of: dict[str, int | None] = {}
         self._now = now
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
@@ -35,7 +36,7 @@ class MemoryStore:
                 del self._rows[key]
         self._sorted = None
         for store, offset in positions.items():
-            self._stamps[store] = Stamp(offset, *self._origins.get(store, ("", "")), self._now())
+            self._stamps[store] = Stamp(offset, *self._origins.get(store, ("", "")), self._time(store))
 
     def position(self, store: str) -> int | None:
         stamp = self.stamp(store)
@@ -44,8 +45,13 @@ class MemoryStore:
     def stamp(self, store: str) -> Stamp | None:
         return self._stamps.get(store)
 
-    def belongs_to(self, store: str, log: str, changelog: str) -> None:
+    def belongs_to(self, store: str, log: str, changelog: str, *, as_of: int | None = None) -> None:
         self._origins[store] = log, changelog
+        self._as_of[store] = as_of
+
+    def _time(self, store: str) -> int:
+        restoring = self._as_of.get(store)
+        return self._now() if restoring is None else restoring
 
     def delete_range(self, start: bytes, stop: bytes, *, forget: str | None = None) -> None:
         for key, _ in self.scan(start, stop):

@@ -151,6 +151,7 @@ class RocksStore:
         self._unlogged.disable_wal = True  # type: ignore[method-assign, assignment]
         self._unlogged.no_slowdown = True
         self._origins: dict[str, tuple[str, str]] = {}
+        self._as_of: dict[str, int | None] = {}
         self._readers: WeakSet[Snapshot] = WeakSet()
         self._lock = threading.Lock()
         options = memory.options()
@@ -168,9 +169,8 @@ class RocksStore:
 
     def write(self, changes: Changes, positions: Mapping[str, int]) -> None:
         """Atomic: all changes, and for each store named the changelog offset they bring it to, or nothing."""
-        now = self._now()
         stamps = {
-            _position_key(store): json.dumps(Stamp(offset, *self._origin(store), now)).encode()
+            _position_key(store): json.dumps(Stamp(offset, *self._origin(store), self._time(store))).encode()
             for store, offset in positions.items()
         }
         self._write(lambda: _batch(changes, stamps))
@@ -185,9 +185,14 @@ class RocksStore:
         (data,) = self.get_many([_position_key(store)])
         return None if data is None else Stamp(*json.loads(data))
 
-    def belongs_to(self, store: str, log: str, changelog: str) -> None:
+    def belongs_to(self, store: str, log: str, changelog: str, *, as_of: int | None = None) -> None:
         """From now on this store's positions are offsets in this changelog, by the ids of the log and the topic."""
         self._origins[store] = log, changelog
+        self._as_of[store] = as_of
+
+    def _time(self, store: str) -> int:
+        restoring = self._as_of.get(store)
+        return self._now() if restoring is None else restoring
 
     def delete_range(self, start: bytes, stop: bytes, *, forget: str | None = None) -> None:
         """Delete the rows with start <= key < stop and, at once with them, the position of the store to forget."""

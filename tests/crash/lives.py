@@ -1,0 +1,142 @@
+"""Workers in processes of their own, which end when a test wants them to, and nobody closes anything."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from importlib import import_module
+from multiprocessing import get_context
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from streamtopo import Worker
+from streamtopo.logs.embedded import EmbeddedLog, checkpoints
+from streamtopo.stores import Store, StoreSpec
+from streamtopo.stores.directory import StateDirectory
+from streamtopo.stores.memory import MemoryStore
+from streamtopo.stores.rocks import MemoryBudget, open_rocks
+from tests.crash.apps import PARTITIONS, counting, finished
+
+DIED = 9
+LEASE = 0.5
+PATIENCE = 120.0
+"""Seconds that a busy machine may take for what takes one on an idle one."""
+
+_context = get_context("forkserver")
+_context.set_forkserver_preload(["pytest", "streamtopo.engine.worker", "streamtopo.logs.embedded", "rocksdict"])
+
+
+class Point(NamedTuple):
+    """Just before, or just after, the n-th call of a function of the product."""
+
+    place: str
+    when: str = "before"
+    call: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.when} {self.place.partition(':')[2]} {self.call}"
+
+
+def die() -> None:
+    """As if killed: nothing is flushed or closed."""
+    os._exit(DIED)
+
+
+def sleep() -> None:
+    """Stopped, until somebody wakes it."""
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def at(point: Point, act: Callable[[], None]) -> None:
+    """From here on this process dies, or sleeps, when it comes to the point."""
+    module, _, path = point.place.partition(":")
+    *owners, name = path.split(".")
+    owner: Any = import_module(module)
+    for part in owners:
+        owner = getattr(owner, part)
+    function, calls = getattr(owner, name), 0
+
+    @wraps(function)
+    def reaching(*arguments: Any, **options: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        mine = calls
+        if mine == point.call and point.when == "before":
+            act()
+        result = function(*arguments, **options)
+        if mine == point.call and point.when == "after":
+            act()
+        return result
+
+    setattr(owner, name, reaching)
+
+
+@contextmanager
+def living(function: Callable[..., object], *arguments: object) -> Iterator[BaseProcess]:
+    """A function in a process of its own, killed at the end if it still runs."""
+    process = _context.Process(target=function, args=arguments, daemon=True)
+    process.start()
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.join()
+        process.close()
+
+
+def live(function: Callable[..., object], *arguments: object) -> int | None:
+    """Run a function in a process of its own to its end; returns how that was."""
+    with living(function, *arguments) as process:
+        process.join(PATIENCE)
+        return process.exitcode
+
+
+def work(log_path: Path, state_dir: Path, records: int, point: Point | None = None) -> None:
+    """Until so many records went through, or the point is reached."""
+    if point is not None:
+        at(point, die)
+    log = EmbeddedLog(log_path)
+    worker = Worker(
+        counting(), log, state_dir=str(state_dir), cache=0, memory="1MB", chunk=20, commit_interval=0, commit_pause=0
+    )
+    while not finished(log, records) or len(worker.tasks) < 2 * PARTITIONS:
+        worker.run_once(0.002)
+    worker.close()
+    log.close()
+
+
+def serve(log_path: Path, state_dir: Path, point: Point | None = None) -> None:
+    """With others, until a signal ends it; it sleeps once, at the point."""
+    if point is not None:
+        at(point, sleep)
+    log = EmbeddedLog(log_path, lease=LEASE)
+    serving(log, state_dir).run()
+    log.close()
+
+
+def serve_with_small_checkpoints(log_path: Path, state_dir: Path, every: int) -> None:
+    checkpoints.EVERY = every
+    serve(log_path, state_dir)
+
+
+def serving(log: EmbeddedLog, state_dir: Path) -> Worker:
+    state, memory = StateDirectory(state_dir, "crash", lease=LEASE), MemoryBudget(1 << 20)
+
+    def open_store(stores: tuple[StoreSpec, ...], partition: int) -> Store:
+        if not stores:
+            return MemoryStore()
+        return open_rocks(state.open([spec.name for spec in stores], partition), memory)
+
+    return Worker(counting(), log, open_store, cache=0, chunk=20, commit_interval=0, commit_pause=0)
+
+
+def until(condition: Callable[[], object], what: str = "it") -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, f"{what} did not happen"
+        time.sleep(0.002)

@@ -1,0 +1,102 @@
+"""Workers killed at random moments: every record counts once, in what they wrote and in what they keep.
+
+STREAMTOPO_LONG=1 runs the long ones: 300,000 records and 50 kills.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from streamtopo.logs.embedded import EmbeddedLog
+from tests.crash.apps import check, feed, finished, new_log, written
+from tests.crash.lives import until
+
+PROGRAM = """
+import sys
+from streamtopo import Worker
+from tests.crash.apps import counting
+log, state_dir = sys.argv[1:]
+Worker(counting(), log=log, state_dir=state_dir, cache=0, memory="1MB", chunk=500, commit_interval="10ms").run()
+"""
+LONG = pytest.mark.skipif(
+    not os.environ.get("STREAMTOPO_LONG"), reason="takes minutes; STREAMTOPO_LONG=1 runs it, as CI does by night"
+)
+
+ROOT = Path(__file__).absolute().parents[2]
+
+Start = Callable[[], subprocess.Popen[bytes]]
+
+
+@pytest.mark.parametrize("processes", [1, 3])
+def test_kills_at_random_moments(tmp_path: Path, processes: int) -> None:
+    kill_and_check(tmp_path, processes, records=20_000, kills=6)
+
+
+@LONG
+@pytest.mark.parametrize("processes", [1, 3])
+def test_many_kills_at_random_moments(tmp_path: Path, processes: int) -> None:
+    kill_and_check(tmp_path, processes, records=300_000, kills=50)
+
+
+def kill_and_check(path: Path, processes: int, *, records: int, kills: int) -> None:
+    seed = int(os.environ.get("STREAMTOPO_SEED", processes))
+    print(f"STREAMTOPO_SEED={seed}")  # noqa: T201
+    rng, log = random.Random(seed), new_log(path / "log")
+    fed = 0
+    with starting(path / "log", path / "state") as start:
+        running = [start() for _ in range(processes)]
+        for number in range(kills):
+            more = (number + 1) * records // kills
+            feed(log, fed, more)
+            await_a_moment(rng, log, fed, more)
+            fed = more
+            place = rng.randrange(processes)
+            running[place].kill()
+            running[place].wait()
+            running[place] = start()
+        until(lambda: finished(log, records), "all of it")
+        until(lambda: len(log.groups()["crash"].members) == processes, "the start of the last worker")
+        for process in running:
+            process.send_signal(signal.SIGTERM)
+        assert [process.wait() for process in running] == [0] * processes
+    check(log, path / "state", records)
+    log.close()
+
+
+def await_a_moment(rng: random.Random, log: EmbeddedLog, before: int, after: int) -> None:
+    """Some time while the worker starts, or a bit after it has come so far with what it was fed."""
+    if rng.random() < 0.3:
+        deadline = time.monotonic() + rng.random()
+        until(lambda: time.monotonic() > deadline)
+        return
+    topic, reached = rng.choice(["negated", "out"]), rng.randint(before + 1, after)
+    until(lambda: written(log, topic) >= reached, f"record {reached} of {topic}")
+    time.sleep(rng.random() * 0.02)
+
+
+@contextmanager
+def starting(log: Path, state_dir: Path) -> Iterator[Start]:
+    """Starts workers, each in a process of its own; what still runs at the end is killed."""
+    command = [sys.executable, "-c", PROGRAM, f"embedded:{log}", str(state_dir)]
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start() -> subprocess.Popen[bytes]:
+        started.append(subprocess.Popen(command, cwd=ROOT))
+        return started[-1]
+
+    try:
+        yield start
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()

@@ -69,7 +69,10 @@ class ProcessorContext(Protocol):
         ...
 
     def schedule(self, interval: Duration, clock: Clock, callback: Callable[[int], object]) -> Cancellable:
-        """Call back with the time whenever `interval` has passed on stream time or the wall clock."""
+        """Call back with the time whenever `interval` has passed on stream time or the wall clock.
+
+        What `init` schedules on stream time goes on after a restart where it was; what is scheduled later is lost then.
+        """
         ...
 
     def get_state_store(self, name: str) -> KeyValueStore: ...

@@ -125,7 +125,7 @@ class Worker:
     def _turn(self, timeout: float) -> bool:
         self._tasks.follow_assignment(self._commit_if_needed)
         restored = self._tasks.restore(self.config.chunk)
-        read = self._read(0.0 if restored or self._pace.undurable else timeout)
+        read = self._read(0.0 if restored or self._pace.undurable or self._in_hand() else timeout)
         worked = self._process() | self._tick()
         due = self._pace.due(caught_up=not read and not worked) or self._caches_full()
         if due:
@@ -143,6 +143,10 @@ class Worker:
                 task.add(batch, self._reject)
                 self._pace.did(len(batch.offsets))
         return bool(batches)
+
+    def _in_hand(self) -> bool:
+        """Whether rows were read that wait for their round."""
+        return any(one.waiting.size for task in self.tasks.values() for one in task.inputs.values())
 
     def _process(self) -> bool:
         """One round of each task that has one."""

@@ -227,6 +227,8 @@ class RocksStore:
         for reader in readers:  # an open iterator would keep the database, and RocksDB's lock, open
             reader.close()
         try:
+            # On a full disk the last flush would wait for compactions that are not going to happen.
+            rows.set_options({"disable_auto_compactions": "true"})
             rows.close()
         except Exception as error:
             logger.warning("%s; what was not flushed will be restored from the changelog", trouble(self.path, error))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,15 +16,17 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rocksdict import WriteBatch
+
 from streamtopo import Worker
 from streamtopo.logs.embedded import EmbeddedLog, checkpoints
 from streamtopo.stores import Store, StoreSpec
 from streamtopo.stores.directory import StateDirectory
 from streamtopo.stores.memory import MemoryStore
-from streamtopo.stores.rocks import MemoryBudget, open_rocks
+from streamtopo.stores.rocks import MemoryBudget, RocksStore, open_rocks
 from tests.crash.apps import PARTITIONS, counting, finished
 
-DIED = 9
+DIED, WARNED = 9, 4
 LEASE = 0.5
 PATIENCE = 120.0
 """Seconds that a busy machine may take for what takes one on an idle one."""
@@ -96,8 +100,30 @@ def live(function: Callable[..., object], *arguments: object) -> int | None:
         return process.exitcode
 
 
-def work(log_path: Path, state_dir: Path, records: int, point: Point | None = None) -> None:
+class Unexpected(logging.Handler):
+    """Ends the process at a warning: a store of ours is never ahead, and no commit is refused."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        sys.stderr.write(f"{record.getMessage()}\n")
+        os._exit(WARNED)
+
+
+def flush_each_write() -> None:
+    """RocksDB flushes when it likes, so at any moment: what was written is there after a death."""
+    write = RocksStore._write
+
+    def flushing(store: RocksStore, batch: Callable[[], WriteBatch]) -> None:
+        write(store, batch)
+        store._opened().flush()
+
+    RocksStore._write = flushing  # type: ignore[assignment, method-assign]
+
+
+def work(log_path: Path, state_dir: Path, records: int, flushed: bool, point: Point | None = None) -> None:
     """Until so many records went through, or the point is reached."""
+    logging.getLogger("streamtopo").addHandler(Unexpected(logging.WARNING))
+    if flushed:
+        flush_each_write()
     if point is not None:
         at(point, die)
     log = EmbeddedLog(log_path)
@@ -110,21 +136,21 @@ def work(log_path: Path, state_dir: Path, records: int, point: Point | None = No
     log.close()
 
 
-def serve(log_path: Path, state_dir: Path, point: Point | None = None) -> None:
+def serve(log_path: Path, state_dir: Path, point: Point | None = None, *, chunk: int = 20) -> None:
     """With others, until a signal ends it; it sleeps once, at the point."""
     if point is not None:
         at(point, sleep)
     log = EmbeddedLog(log_path, lease=LEASE)
-    serving(log, state_dir).run()
+    serving(log, state_dir, chunk).run()
     log.close()
 
 
 def serve_with_small_checkpoints(log_path: Path, state_dir: Path, every: int) -> None:
     checkpoints.EVERY = every
-    serve(log_path, state_dir)
+    serve(log_path, state_dir, chunk=500)
 
 
-def serving(log: EmbeddedLog, state_dir: Path) -> Worker:
+def serving(log: EmbeddedLog, state_dir: Path, chunk: int = 20) -> Worker:
     state, memory = StateDirectory(state_dir, "crash", lease=LEASE), MemoryBudget(1 << 20)
 
     def open_store(stores: tuple[StoreSpec, ...], partition: int) -> Store:
@@ -132,7 +158,7 @@ def serving(log: EmbeddedLog, state_dir: Path) -> Worker:
             return MemoryStore()
         return open_rocks(state.open([spec.name for spec in stores], partition), memory)
 
-    return Worker(counting(), log, open_store, cache=0, chunk=20, commit_interval=0, commit_pause=0)
+    return Worker(counting(), log, open_store, cache=0, chunk=chunk, commit_interval=0, commit_pause=0)
 
 
 def until(condition: Callable[[], object], what: str = "it") -> None:

@@ -212,7 +212,6 @@ def test_a_full_disk_under_the_log(app: App, small: Callable[[str], None], log: 
     app.works_until(lambda: len(got(log)) == len(got(log, "rows")) == 1500)
 
 
-@pytest.mark.xfail(strict=False, reason="closing a store on a full disk may wait for room for ever: signals do nothing")
 @pytest.mark.parametrize("small", ["state"], indirect=True)
 def test_a_full_disk_under_the_state(app: App, small: Callable[[str], None], log: EmbeddedLog) -> None:
     app.options = SMALL_COMMITS

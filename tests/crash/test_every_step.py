@@ -67,14 +67,16 @@ POINTS = {
 }
 
 
+@pytest.mark.parametrize("flushed", [False, True], ids=["in memory", "flushed"])
 @pytest.mark.parametrize("points", POINTS.values(), ids=POINTS)
-def test_one_life_after_the_other_ends_while(tmp_path: Path, points: list[Point]) -> None:
+def test_one_life_after_the_other_ends_while(tmp_path: Path, points: list[Point], flushed: bool) -> None:
+    """What the stores' last writes brought is gone with the process, or all of it is on the disk."""
     log = new_log(tmp_path / "log")
     for number, point in enumerate(points, 1):
         feed(log, (number - 1) * FED, number * FED)
-        assert live(work, tmp_path / "log", tmp_path / "state", number * FED, point) == DIED, point
+        assert live(work, tmp_path / "log", tmp_path / "state", number * FED, flushed, point) == DIED, point
         assert nothing_missing_or_twice(log), point
-    assert live(work, tmp_path / "log", tmp_path / "state", len(points) * FED) == 0
+    assert live(work, tmp_path / "log", tmp_path / "state", len(points) * FED, flushed) == 0
     check(log, tmp_path / "state", len(points) * FED)
     log.close()
 

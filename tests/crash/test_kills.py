@@ -17,8 +17,9 @@ from pathlib import Path
 
 import pytest
 
+from streamtopo import Worker
 from streamtopo.logs.embedded import EmbeddedLog
-from tests.crash.apps import check, feed, finished, new_log, written
+from tests.crash.apps import check, counting, feed, finished, new_log, written
 from tests.crash.lives import until
 
 PROGRAM = """
@@ -69,8 +70,17 @@ def kill_and_check(path: Path, processes: int, *, records: int, kills: int) -> N
         for process in running:
             process.send_signal(signal.SIGTERM)
         assert [process.wait() for process in running] == [0] * processes
+    brought_up(path)
     check(log, path / "state", records)
     log.close()
+
+
+def brought_up(path: Path) -> None:
+    """A worker that took over when another left may have been stopped while it restored: let one finish that."""
+    worker = Worker(counting(), log=f"embedded:{path / 'log'}", state_dir=str(path / "state"), cache=0)
+    while worker.run_once(0.01) or not worker.tasks or worker.metrics().restoring:
+        pass
+    worker.close()
 
 
 def await_a_moment(rng: random.Random, log: EmbeddedLog, before: int, after: int) -> None:

@@ -30,16 +30,13 @@ class Outbox:
         """The pass failed: what it wrote so far never happened."""
         self._written.clear()
 
-    def close_pass(self) -> int:
-        """Send what the pass wrote; returns how many records."""
-        rows = 0
+    def close_pass(self) -> None:
+        """Send what the pass wrote."""
         for topic, written in self._written.items():
             columns, partitions, _ = written[0] if len(written) == 1 else _in_order(written)
-            rows += len(partitions)
             for partition, part in _by_partition(columns, partitions).items():
                 self._send(TopicPartition(topic, partition), part)
         self._written.clear()
-        return rows
 
 
 def _in_order(several: list[Written]) -> Written:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 from itertools import compress
 from typing import Any, NamedTuple
 
@@ -65,6 +66,8 @@ class Chunk:
     """In the chunk of a node with several parents: which of them each row came from."""
     routes: list[int] | None = None
     """In what a node returns: the child each row goes to, or EVERY_CHILD."""
+    old: list[Any] | None = None
+    """In the updates of a table, where somebody needs them: the values before, or OUTDATED."""
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -78,11 +81,14 @@ class Chunk:
     def with_rows(self, values: list[Any], timestamps: list[int]) -> Chunk:
         return replace(self, values=values, timestamps=timestamps)
 
+    def with_old(self, old: list[Any] | None) -> Chunk:
+        return replace(self, old=old)
+
     def routed(self, routes: list[int]) -> Chunk:
         return replace(self, routes=routes)
 
     def columns(self) -> list[list[Any] | None]:
-        return [self.keys, self.values, self.timestamps, self.headers, self.order, self.sides, self.routes]
+        return [self.keys, self.values, self.timestamps, self.headers, self.order, self.sides, self.routes, self.old]
 
     def select(self, mask: Sequence[object]) -> Chunk:
         """The rows where `mask` is true."""
@@ -108,6 +114,13 @@ class Chunk:
         )
 
 
+class Old(Enum):
+    """Stands for the old value of an update that changed a version before the latest: the table as it is now stays."""
+
+    OUTDATED = "outdated"
+
+
+OUTDATED = Old.OUTDATED
 EVERY_CHILD = -1
 NOTHING = Chunk([], [], [])
 Step = Callable[[Chunk], Chunk]
@@ -142,6 +155,7 @@ def interleave(chunks: Sequence[Chunk]) -> Chunk:
 def concatenate(chunks: Sequence[Chunk]) -> Chunk:
     headed = any(chunk.headers is not None for chunk in chunks)
     ordered = all(chunk.order is not None for chunk in chunks)
+    changing = any(chunk.old is not None for chunk in chunks)
     return Chunk(
         [key for chunk in chunks for key in chunk.keys],
         [value for chunk in chunks for value in chunk.values],
@@ -149,6 +163,7 @@ def concatenate(chunks: Sequence[Chunk]) -> Chunk:
         [header for chunk in chunks for header in chunk.headers or [()] * len(chunk)] if headed else None,
         [order for chunk in chunks for order in chunk.order or ()] if ordered else None,
         [side for side, chunk in enumerate(chunks) for _ in chunk.keys],
+        old=[old for chunk in chunks for old in chunk.old or [None] * len(chunk)] if changing else None,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self
 
 from streamtopo.errors import TopologyError
@@ -17,6 +17,11 @@ Partitioner = Callable[[str, Any, Any, int], int | None]
 """(topic, key, value, number of partitions) -> a partition, or None for the usual one."""
 
 
+class OperatorClock(Protocol):
+    time: int
+    """Milliseconds; -1 until it is set."""
+
+
 class Bindings(Protocol):
     """What a task offers the operators it opens; the engine implements it (`engine/task.py`)."""
 
@@ -24,6 +29,10 @@ class Bindings(Protocol):
 
     def state(self, name: str) -> Any:
         """The rows of a store in this task."""
+        ...
+
+    def clock(self, name: str) -> OperatorClock:
+        """A time that an operator keeps; it is committed, restored and rolled back with the task."""
         ...
 
     def count(self, counter: str, rows: int = 1) -> None:
@@ -67,6 +76,8 @@ class ProcessorNode:
     parents: tuple[str, ...]
     operator: Operator
     stores: tuple[str, ...] = ()
+    watches: tuple[str, ...] = ()
+    """Nodes that keep tables this one reads: it is told of each row they put, in its order among its own."""
 
 
 @dataclass(frozen=True)
@@ -203,7 +214,7 @@ class Topology:
         for store in stores:
             self._check_store(processor, store)
         added = tuple(store for store in stores if store not in node.stores)
-        self.nodes[processor] = ProcessorNode(node.name, node.parents, node.operator, node.stores + added)
+        self.nodes[processor] = replace(node, stores=node.stores + added)
 
     def add_repartition(self, repartition: Repartition) -> None:
         valid_name(repartition.topic, "topic")

@@ -64,10 +64,9 @@ class StreamsBuilder:
     ) -> KTable:
         """A topic read as a table: the latest value of each key; `name` names its store."""
         graph = self._graph
-        if name is None:
-            graph.name(f"{topic}-STATE-STORE-")
+        store = graph.store_name(f"{topic}-STATE-STORE-", name)
         stream = self.stream(topic, key=key, value=value, timestamp=timestamp)
-        return table_of(stream, graph.name("KTABLE-SOURCE-"), name)
+        return table_of(stream, graph.name("KTABLE-SOURCE-"), store, kept=name is not None)
 
     def add_state_store(self, store: StoreSpec) -> str:
         """A store for processors of your own; its name is what `process(stores=[…])` takes."""

@@ -9,6 +9,7 @@ from typing import Any
 from streamtopo.dsl.kstream import KStream
 from streamtopo.dsl.ktable import KTable
 from streamtopo.dsl.naming import next_serde
+from streamtopo.dsl.origin import KeptOrigin
 from streamtopo.operators import aggregate
 from streamtopo.operators.keeping import Keeping
 from streamtopo.serdes import BYTES, INT, Serde, SerdeLike
@@ -63,10 +64,10 @@ class KGroupedStream:
         store = graph.store_name(f"{prefix}STATE-STORE-", name)
         node = graph.name(prefix)
         parent = self._by_key(store, unread=unread)
-        graph.topology.add_store(StoreSpec(store, parent.key, value, cached=True))
-        operator = Operator(lambda bindings: open_step(bindings.state(store), bindings.count))
+        origin = KeptOrigin(graph, node, StoreSpec(store, parent.key, value, cached=True), kept=True)
+        operator = Operator(lambda bindings: open_step(origin.open(bindings), bindings.count))
         graph.process(node, (parent.node,), operator, (store,))
-        return KTable(graph, node, parent.key, value, store)
+        return KTable(graph, node, parent.key, value, origin)
 
     def _by_key(self, store: str, *, unread: bool) -> KStream:
         """The stream with equal keys in one task; a named repartition topic serves all aggregations of this group.

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from streamtopo.dsl.naming import Graph, next_serde
 from streamtopo.errors import TopologyError
 from streamtopo.operators import stateless, tables
+from streamtopo.operators.join_table import Joiner, join_table
+from streamtopo.operators.lookup import Lookup
 from streamtopo.processors import Processor
 from streamtopo.records import Step
 from streamtopo.serdes import Serde, SerdeLike
@@ -151,6 +153,30 @@ class KStream:
         self.graph.process(node, (self.node,), Operator(lambda _: step))
         return {branch: self._branch(node, branch) for branch in names}
 
+    def join(self, table: KTable, joiner: Joiner, *, name: str | None = None) -> KStream:
+        """Each record with the table's row of its key at that moment: `joiner(value, row)`; without a row, nothing."""
+        return self._joined("KSTREAM-JOIN-", table, joiner, name, left=False)
+
+    def left_join(self, table: KTable, joiner: Joiner, *, name: str | None = None) -> KStream:
+        """Like `join`, but a record without a row is joined with None."""
+        return self._joined("KSTREAM-LEFTJOIN-", table, joiner, name, left=True)
+
+    def _joined(self, prefix: str, table: KTable, joiner: Joiner, name: str | None, *, left: bool) -> KStream:
+        self._check_same_builder(table)
+        stream = self.repartitioned(name or self.node, named=name is not None) if self.key_changed else self
+        rows = table.origin.rows()
+        operator = Operator(
+            lambda bindings: join_table(Lookup(rows, bindings, parents=1), joiner, bindings.count, left=left)
+        )
+        node = self.graph.process(
+            self.graph.name(prefix, name),
+            (stream.node,),
+            operator,
+            tuple(kept.store for kept in rows.kept),
+            tuple(kept.node for kept in rows.kept),
+        )
+        return replace(stream, node=node)
+
     def _branch(self, node: str, branch: str) -> KStream:
         child = valid_name(f"{node}-{branch}", "branch")
         self.graph.process(child, (node,), Operator(lambda _: stateless.each))
@@ -226,10 +252,10 @@ class KStream:
 
         node = self.graph.name("KSTREAM-TOTABLE-", name)
         stream = replace(self, key=next_serde(key, self.key, key=True), value=next_serde(value, self.value))
-        self.graph.name("KSTREAM-TOTABLE-STATE-STORE-") if store is None else None
+        kept = self.graph.store_name("KSTREAM-TOTABLE-STATE-STORE-", store)
         if self.key_changed:
             stream = stream.repartitioned(name or node, named=name is not None)
-        return table_of(stream, node, store)
+        return table_of(stream, node, kept, kept=store is not None)
 
     # -- ends
 
@@ -324,7 +350,7 @@ class KStream:
         stream = self._then(prefix, step, value, name)
         return replace(stream, key=next_serde(key, self.key, key=True), key_changed=True)
 
-    def _check_same_builder(self, other: KStream) -> None:
+    def _check_same_builder(self, other: KStream | KTable) -> None:
         if other.graph is not self.graph:
             raise TopologyError(f'"{self.node}" and "{other.node}" come from different builders; use one builder')
 

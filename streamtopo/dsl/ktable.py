@@ -6,10 +6,12 @@ from dataclasses import dataclass
 
 from streamtopo.dsl.kstream import KStream
 from streamtopo.dsl.naming import Graph
-from streamtopo.operators import stateless, tables
+from streamtopo.dsl.origin import KeptOrigin, Origin
+from streamtopo.operators import tables
+from streamtopo.records import Step
 from streamtopo.serdes import Serde
 from streamtopo.stores import StoreSpec
-from streamtopo.topology import Operator
+from streamtopo.topology import Bindings, Operator
 
 
 @dataclass(frozen=True)
@@ -18,23 +20,28 @@ class KTable:
     node: str
     key: Serde
     value: Serde
-    store: str | None = None
-    """The store that holds its rows, for `process(stores=[table.store])` and queries; None if nothing needs one."""
+    origin: Origin
+
+    @property
+    def store(self) -> str | None:
+        """The store that holds its rows, for `process(stores=[table.store])` and queries; None if nothing needs one."""
+        return None if self.origin.store is None else self.origin.store.name
 
     def to_stream(self, *, name: str | None = None) -> KStream:
         """Its updates as records; a deleted row is a record without a value."""
         node = self.graph.name("KTABLE-TOSTREAM-", name)
-        self.graph.process(node, (self.node,), Operator(lambda _: stateless.each))
+        self.graph.process(node, (self.node,), Operator(lambda _: tables.updates))
         return KStream(self.graph, node, self.key, self.value)
 
 
-def table_of(stream: KStream, node: str, store: str | None) -> KTable:
-    """A node that reads a stream's records as updates of rows, kept in a store if one is named."""
-    graph = stream.graph
-    if store is None:
-        graph.process(node, (stream.node,), Operator(lambda bindings: tables.passing(bindings.count)))
-        return KTable(graph, node, stream.key, stream.value)
-    graph.topology.add_store(StoreSpec(store, stream.key, stream.value, cached=True))
-    operator = Operator(lambda bindings: tables.upsert(bindings.state(store), bindings.count))
-    graph.process(node, (stream.node,), operator, (store,))
-    return KTable(graph, node, stream.key, stream.value, store)
+def table_of(stream: KStream, node: str, store: str, *, kept: bool) -> KTable:
+    """A node that reads a stream's records as updates of rows; they are kept if asked for, now or by a later join."""
+    origin = KeptOrigin(stream.graph, node, StoreSpec(store, stream.key, stream.value, cached=True), kept=kept)
+
+    def open_step(bindings: Bindings) -> Step:
+        if origin.store is None:
+            return tables.passing(bindings.count)
+        return tables.upsert(origin.open(bindings), bindings.count)
+
+    stream.graph.process(node, (stream.node,), Operator(open_step), (store,) if kept else ())
+    return KTable(stream.graph, node, stream.key, stream.value, origin)

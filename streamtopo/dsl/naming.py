@@ -23,8 +23,15 @@ class Graph:
         """A named store takes no number."""
         return self.name(prefix) if given is None else valid_name(given, "store")
 
-    def process(self, name: str, parents: tuple[str, ...], operator: Operator, stores: tuple[str, ...] = ()) -> str:
-        self.topology.add(ProcessorNode(name, parents, operator, stores))
+    def process(
+        self,
+        name: str,
+        parents: tuple[str, ...],
+        operator: Operator,
+        stores: tuple[str, ...] = (),
+        watches: tuple[str, ...] = (),
+    ) -> str:
+        self.topology.add(ProcessorNode(name, parents, operator, stores, watches))
         return name
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from streamtopo.engine.depth_first import DepthFirst
 from streamtopo.engine.outbox import Outbox
-from streamtopo.engine.shape import shape_of
-from streamtopo.engine.stations import Edge, Flow, Numbers, Station, Unit
+from streamtopo.engine.shape import Shape, shape_of
+from streamtopo.engine.stations import Edge, Edges, Flow, Numbers, Station, Unit
 from streamtopo.operators.stateless import each
-from streamtopo.records import Chunk, Step
+from streamtopo.records import EVERY_CHILD, Chunk, Step
 from streamtopo.topology import Bindings, Node, ProcessorNode, SinkNode, Subtopology
 
 
@@ -30,13 +30,16 @@ class Program:
         self._outbox = outbox
         self._before_sending = before_sending
         self._numbers = Numbers(ordered=self.shape.ordered, paths=self.shape.paths)
-        arriving, leaving = _edges(subtopology.nodes, forks=self.shape.paths)
+        edges = _edges(subtopology.nodes, self.shape)
+        for node in subtopology.nodes:
+            if edges[node.name].watched:
+                bindings.state(node.stores[0]).watched = True  # type: ignore[union-attr]
         stations = [
-            Station(node.name, _step(node, bindings, sink), arriving[node.name], leaving[node.name], self._numbers)
+            Station(node.name, _step(node, bindings, sink), edges[node.name], self._numbers)
             for node in subtopology.nodes
         ]
         self._units = _in_running_order(stations, self.shape.together)
-        _share(self._units, leaving, {sink.name for sink in subtopology.sinks})
+        _share(self._units, edges.values(), {sink.name for sink in subtopology.sinks})
 
     def run(self, given: Mapping[str, Chunk]) -> None:
         """Pass the sources' rows through all nodes."""
@@ -85,18 +88,23 @@ def _step(node: Node, bindings: Bindings, sink: Callable[[SinkNode], Step]) -> S
             return each
 
 
-def _edges(nodes: tuple[Node, ...], *, forks: bool) -> tuple[dict[str, list[Edge]], dict[str, list[Edge]]]:
-    arriving: dict[str, list[Edge]] = {node.name: [] for node in nodes}
-    leaving: dict[str, list[Edge]] = {node.name: [] for node in nodes}
+def _edges(nodes: tuple[Node, ...], shape: Shape) -> dict[str, Edges]:
+    edges = {node.name: Edges([], [], []) for node in nodes}
     for node in nodes:
         for side, parent in enumerate(node.parents):
-            edge = Edge(parent, node.name, len(leaving[parent]), side)
-            arriving[node.name].append(edge)
-            leaving[parent].append(edge)
-    for edges in leaving.values():
-        for edge in edges:
-            edge.forks = forks and len(edges) > 1
-    return arriving, leaving
+            edge = Edge(parent, node.name, len(edges[parent].leaving), side)
+            edges[node.name].arriving.append(edge)
+            edges[parent].leaving.append(edge)
+    for node in nodes:
+        if isinstance(node, ProcessorNode) and node.name not in shape.together:
+            for side, table in enumerate(node.watches, start=len(node.parents)):
+                edge = Edge(table, node.name, EVERY_CHILD, side, copies=True)
+                edges[node.name].arriving.insert(0, edge)  # what is put comes before what is handed on
+                edges[table].watched.append(edge)
+    for several in edges.values():
+        for edge in several.leaving:
+            edge.forks = shape.paths and len(several.leaving) > 1
+    return edges
 
 
 def _in_running_order(stations: list[Station], together: frozenset[str]) -> list[Unit]:
@@ -117,10 +125,10 @@ def _in_running_order(stations: list[Station], together: frozenset[str]) -> list
     return ordered
 
 
-def _share(units: list[Unit], leaving: Mapping[str, list[Edge]], sinks: set[str]) -> None:
+def _share(units: list[Unit], edges: Iterable[Edges], sinks: set[str]) -> None:
     """Decide who gets a copy where rows fork: all but the last to run. Sinks only read, and run first."""
     turn = {name: place for place, unit in enumerate(units) for name in unit.names}
-    for edges in leaving.values():
-        last = max(edges, key=lambda edge: (turn[edge.child], edge.position), default=None)
-        for edge in edges:
+    for several in edges:
+        last = max(several.leaving, key=lambda edge: (turn[edge.child], edge.position), default=None)
+        for edge in several.leaving:
             edge.copies = edge is not last and edge.child not in sinks

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from streamtopo.engine.processing import ProcessStep, Push
 from streamtopo.engine.stations import Edge, Failure, Flow, Station, TakeSingly
 from streamtopo.processors import Record
-from streamtopo.records import EVERY_CHILD, Chunk, Order, below, interleave
+from streamtopo.records import EVERY_CHILD, Chunk, Order, below, interleave, private
 
 
 class DepthFirst:
@@ -33,7 +34,7 @@ class DepthFirst:
         rows = interleave([chunk for _, _, chunk in arrived])
         for place, origin in enumerate(rows.sides or ()):
             child, side, _ = arrived[origin]
-            self._take(self._stations[child], side, self._begin(rows, place))
+            self._take(self._stations[child], side, self._begin(rows, place), _old_at(rows, place))
         self._leave(flow)
 
     def flush(self, flow: Flow) -> None:
@@ -41,7 +42,7 @@ class DepthFirst:
             if hasattr(station.step, "flush"):
                 rows = station.numbers.assign(station.attempt(station.step.flush))
                 for place in range(len(rows)):
-                    self._emit(station, self._begin(rows, place), EVERY_CHILD)
+                    self._emit(station, self._begin(rows, place), EVERY_CHILD, _old_at(rows, place))
         self._leave(flow)
 
     def act(self, node: str, time: int, call: Callable[[], object], flow: Flow) -> None:
@@ -57,38 +58,36 @@ class DepthFirst:
         headers = () if rows.headers is None else rows.headers[place]
         return Record(rows.keys[place], rows.values[place], rows.timestamps[place], headers)
 
-    def _take(self, station: Station, side: int, record: Record) -> None:
+    def _take(self, station: Station, side: int, record: Record, old: Any) -> None:
         step = station.step
         try:
             if isinstance(step, ProcessStep):
                 step.take(record, self._base)
                 return
-            out = step(self._chunk(record, side, self._base if station.leaving else self._next_order()))
+            order = self._base if station.leaving else self._next_order()
+            out = step(_one_row(record, order, side, old))
         except Failure:
             raise
         except (Exception, TakeSingly) as error:
             raise Failure(station.name, error) from error
         headers = out.headers or [()] * len(out)
         routes = out.routes or [EVERY_CHILD] * len(out)
-        for *row, route in zip(out.keys, out.values, out.timestamps, headers, routes, strict=True):
-            self._emit(station, Record(*row), route)
-
-    def _chunk(self, record: Record, side: int, order: Order) -> Chunk:
-        key, value, timestamp, headers = record
-        return Chunk([key], [value], [timestamp], [headers] if headers else None, [order], [side])
+        olds = out.old or [None] * len(out)
+        for *row, route, old in zip(out.keys, out.values, out.timestamps, headers, routes, olds, strict=True):
+            self._emit(station, Record(*row), route, old)
 
     def _pusher(self, station: Station) -> Push:
         return lambda record, route: self._emit(station, record, route)
 
-    def _emit(self, station: Station, record: Record, route: int) -> None:
+    def _emit(self, station: Station, record: Record, route: int, old: Any = None) -> None:
         for edge in station.leaving:
             if route != EVERY_CHILD and route != edge.position:
                 continue
-            passed = record.private() if edge.copies else record
+            passed, passed_old = (record.private(), private(old)) if edge.copies else (record, old)
             if edge.child in self.names:
-                self._take(self._stations[edge.child], edge.side, passed)
+                self._take(self._stations[edge.child], edge.side, passed, passed_old)
             else:
-                self._exits.setdefault(edge, _Exit()).add(passed, self._next_order())
+                self._exits.setdefault(edge, _Exit()).add(passed, self._next_order(), passed_old)
 
     def _next_order(self) -> Order:
         """When, in the course of the row it stems from, something came out here."""
@@ -107,11 +106,22 @@ class _Exit:
     def __init__(self) -> None:
         self._records: list[Record] = []
         self._order: list[Order] = []
+        self._old: list[Any] = []
 
-    def add(self, record: Record, order: Order) -> None:
+    def add(self, record: Record, order: Order, old: Any) -> None:
         self._records.append(record)
         self._order.append(order)
+        self._old.append(old)
 
     def chunk(self) -> Chunk:
         keys, values, timestamps, headers = (list(column) for column in zip(*self._records, strict=True))
-        return Chunk(keys, values, timestamps, headers if any(headers) else None, self._order)
+        return Chunk(keys, values, timestamps, headers if any(headers) else None, self._order, old=self._old)
+
+
+def _one_row(record: Record, order: Order, side: int, old: Any) -> Chunk:
+    key, value, timestamp, headers = record
+    return Chunk([key], [value], [timestamp], [headers] if headers else None, [order], [side], old=[old])
+
+
+def _old_at(rows: Chunk, place: int) -> Any:
+    return None if rows.old is None else rows.old[place]

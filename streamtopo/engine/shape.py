@@ -50,7 +50,7 @@ def _meetings(nodes: Iterable[Node], together: frozenset[str]) -> list[list[str]
     for sink in sinks:
         by_topic.setdefault(dynamic or sink.topic, []).extend(sink.parents)
     entries = [parent for node in nodes if node.name in together for parent in node.parents if parent not in together]
-    joined = [list(node.parents) for node in nodes if not isinstance(node, SinkNode)]
+    joined = [heard(node) for node in nodes if not isinstance(node, SinkNode)]
     return [parents for parents in [*joined, entries, *by_topic.values()] if len(parents) > 1]
 
 
@@ -58,7 +58,7 @@ def _roots(nodes: Iterable[Node]) -> dict[str, frozenset[str]]:
     roots: dict[str, frozenset[str]] = {}
     for node in nodes:
         own = frozenset([node.name]) if isinstance(node, SourceNode) else frozenset[str]()
-        roots[node.name] = own.union(*(roots[parent] for parent in node.parents))
+        roots[node.name] = own.union(*(roots[parent] for parent in heard(node)))
     return roots
 
 
@@ -68,18 +68,32 @@ def _together(nodes: tuple[Node, ...]) -> frozenset[str]:
         if isinstance(node, ProcessorNode):
             for store in node.stores:
                 users.setdefault(store, []).append(node)
-    shared = {
+    together = {
         node.name
         for sharing in users.values()
         if len(sharing) > 1 and any(node.operator.records for node in sharing)
         for node in sharing
     }
-    below = set(shared)
+    while grown := _grown(nodes, together) - together:
+        together |= grown
+    return frozenset(together)
+
+
+def _grown(nodes: tuple[Node, ...], together: set[str]) -> set[str]:
+    """With what lies between them, and with those that watch a table among them or keep one that they watch."""
+    below = set(together)
     for node in nodes:
-        if below.intersection(node.parents):
+        if below.intersection(heard(node)):
             below.add(node.name)
-    above = set(shared)
+    above = set(together)
     for node in reversed(nodes):
         if node.name in above:
-            above.update(node.parents)
-    return frozenset(below & above)
+            above.update(heard(node))
+    watching = [node for node in nodes if isinstance(node, ProcessorNode) and node.watches]
+    bound = [{node.name, *node.watches} for node in watching if together & {node.name, *node.watches}]
+    return (below & above).union(*bound)
+
+
+def heard(node: Node) -> list[str]:
+    """The nodes whose rows meet in this one: its parents, and those that keep the tables it reads."""
+    return [*node.parents, *(node.watches if isinstance(node, ProcessorNode) else ())]

@@ -41,10 +41,19 @@ class Edge:
         order = chunk.order
         if self.forks and order is not None:
             order = [below(place, self.position) for place in order]
-        keys, values = chunk.keys, chunk.values
+        keys, values, old = chunk.keys, chunk.values, chunk.old
         if self.copies:
-            keys, values = private_column(keys), private_column(values)
-        return replace(chunk, keys=keys, values=values, order=order, sides=None, routes=None)
+            keys, values, old = private_column(keys), private_column(values), old and private_column(old)
+        return replace(chunk, keys=keys, values=values, order=order, sides=None, routes=None, old=old)
+
+
+@dataclass(frozen=True)
+class Edges:
+    """Those of one node."""
+
+    arriving: list[Edge]
+    leaving: list[Edge]
+    watched: list[Edge]
 
 
 Flow = dict[Edge, Chunk]
@@ -89,18 +98,23 @@ class Unit(Protocol):
 
 
 class Station:
-    def __init__(self, name: str, step: Step, arriving: list[Edge], leaving: list[Edge], numbers: Numbers) -> None:
+    def __init__(self, name: str, step: Step, edges: Edges, numbers: Numbers) -> None:
         self.names = frozenset([name])
         self.name = name
         self.step: Any = step
-        self.arriving = arriving
-        self.leaving = leaving
+        self.arriving = edges.arriving
+        self.leaving = edges.leaving
+        self.watched = edges.watched
         self.numbers = numbers
 
     def run(self, flow: Flow, given: Mapping[str, Chunk]) -> None:
         chunk = given.get(self.name) if not self.arriving else gather(self.arriving, flow)
         if chunk is not None and len(chunk):
-            self._hand_on(self.attempt(self.step, chunk), flow)
+            passed_on = self.attempt(self.step, chunk)
+            if self.watched and len(puts := self.step.state.take_puts()):
+                for edge in self.watched:
+                    flow[edge] = self.attempt(edge.carry, puts)
+            self._hand_on(passed_on, flow)
 
     def flush(self, flow: Flow) -> None:
         if hasattr(self.step, "flush"):

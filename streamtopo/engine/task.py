@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import orjson
@@ -45,10 +47,18 @@ class Options(NamedTuple):
     depth_first: bool = False
 
 
+@dataclass
+class OperatorClock:
+    """A time that an operator keeps: the latest it has seen, or the last it acted on."""
+
+    time: int = -1
+
+
 class Memory(NamedTuple):
     """What a task remembers beside its stores."""
 
     time: int
+    clocks: dict[str, int]
     input_times: dict[TopicPartition, int]
     reached: dict[TopicPartition, int]
     timetable: dict[str, int]
@@ -78,6 +88,7 @@ class Task:
         self.inputs: dict[TopicPartition, Input] = {}
         self.dropped: dict[str, int] = {}
         self.time = -1
+        self._clocks: dict[str, OperatorClock] = defaultdict(OperatorClock)
         self.punctuations = Punctuations(options.wall_clock)
         self.store = store
         self.states = {
@@ -172,9 +183,13 @@ class Task:
             self.store.write(changes.rows, reached)
 
     def positions(self) -> dict[TopicPartition, Position]:
-        clocks = {"time": self.time, "due": self.punctuations.timetable("stream_time")}
+        memory = {
+            "time": self.time,
+            "clocks": self._clock_times(),
+            "due": self.punctuations.timetable("stream_time"),
+        }
         return {
-            partition: Position(offset, orjson.dumps({"partition": self.inputs[partition].time, **clocks}).decode())
+            partition: Position(offset, orjson.dumps({"partition": self.inputs[partition].time, **memory}).decode())
             for partition, offset in self._reached.items()
         }
 
@@ -226,6 +241,9 @@ class Task:
 
     def state(self, name: str) -> State:
         return self.states[name]
+
+    def clock(self, name: str) -> OperatorClock:
+        return self._clocks[name]
 
     def count(self, counter: str, rows: int = 1) -> None:
         if rows:
@@ -279,15 +297,23 @@ class Task:
         known = orjson.loads(metadata)
         one.time = known["partition"]
         self.time = max(self.time, known["time"])
+        for name, time in known.get("clocks", {}).items():
+            self.clock(name).time = max(self.clock(name).time, time)
         self.punctuations.recall(known["due"])
 
     def _memory(self) -> Memory:
         times = {partition: one.time for partition, one in self.inputs.items()}
-        return Memory(self.time, times, dict(self._reached), self.punctuations.timetable("stream_time", "wall_clock"))
+        timetable = self.punctuations.timetable("stream_time", "wall_clock")
+        return Memory(self.time, self._clock_times(), times, dict(self._reached), timetable)
+
+    def _clock_times(self) -> dict[str, int]:
+        return {name: clock.time for name, clock in self._clocks.items()}
 
     def _restore(self, memory: Memory) -> None:
         """As it was, with a new program and new processors: what those remember for themselves is gone."""
         self.time = memory.time
+        for name, clock in self._clocks.items():
+            clock.time = memory.clocks.get(name, -1)
         self._reached = dict(memory.reached)
         for partition, time in memory.input_times.items():
             self.inputs[partition].time = time

@@ -19,7 +19,7 @@ def count(state: State, dropped: Dropped) -> Keeping:
     def step(chunk: Chunk) -> Chunk:
         chunk = without_nulls(chunk, dropped)
         index = state.index(chunk.keys)
-        return (_count_each if state.forward_each else _count_together)(state, index, chunk)
+        return (_count_each if state.each_update else _count_together)(state, index, chunk)
 
     return Keeping(step, state)
 

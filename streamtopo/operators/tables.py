@@ -28,6 +28,11 @@ def passing(dropped: Dropped) -> Step:
     return lambda chunk: keyed(chunk, dropped)
 
 
+def updates(chunk: Chunk) -> Chunk:
+    """A table's updates as records of a stream, which have no old values."""
+    return chunk if chunk.old is None else chunk.with_old(None)
+
+
 def keyed(chunk: Chunk, dropped: Dropped) -> Chunk:
     if None not in chunk.keys:
         return chunk

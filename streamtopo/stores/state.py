@@ -35,6 +35,10 @@ class State:
         self.prefix = prefix_of(spec.name)
         self._past = spec.name.encode() + b"\1"
         self.snapshot: Callable[[Any], Any] = private if spec.value.mutable else _as_it_is
+        self.watched = False
+        """Other nodes read these rows as they were at each row of their own, and are told of each that is put."""
+        self.sends_old = False
+        """What is forwarded carries the old values."""
         self._store = store
         self._row_bytes = _ROW_OVERHEAD
         self.rollback()
@@ -44,6 +48,9 @@ class State:
         self._rows: dict[Any, Row | None] = {}
         self._older: dict[Any, Row | None] = {}
         self._before: dict[Any, tuple[Row | None, int | None]] | None = None
+        self.first: dict[Any, Row | None] = {}
+        """If watched, or old values are sent: the rows last loaded, as they were then."""
+        self._puts = NOTHING
         self._begin()
 
     def _begin(self) -> None:
@@ -58,6 +65,8 @@ class State:
         self._log: list[Columns] = []
         self._listed: tuple[int, Listed] | None = None
         """The last changes, as asked for when there were so many: a commit flushes them, then takes them."""
+        self._flushed: dict[Any, Row | None] = {}
+        """Where old values are sent: the changed rows as they last went out of the cache."""
 
     # -- rows
 
@@ -72,7 +81,22 @@ class State:
         if self._before is not None:
             for key in index:
                 self._before.setdefault(key, (private(self._rows[key]), self._dirty.get(key)))
+        if self.watched or self.sends_old:
+            self.first = {key: self.copied(self._rows[key]) for key in index}
+            if self.sends_old:
+                self._flushed = self.first | self._flushed
         return self._rows
+
+    def look(self, index: Iterable[Hashable]) -> dict[Any, Row | None]:
+        """All kept rows, these among them, only to be read."""
+        missing = set(index).difference(self._rows)
+        if missing:
+            self._fetch(missing)
+        return self._rows
+
+    def copied(self, row: Row | None) -> Row | None:
+        """To hand out: nobody can change the kept row through it."""
+        return (private(row[0]), row[1]) if row is not None and self.spec.value.mutable else row
 
     def row(self, key: Any) -> Row | None:
         """One row: what `load` does for many."""
@@ -102,11 +126,23 @@ class State:
         self._times.extend(chunk.timestamps)
         if chunk.headers is not None:
             self._headers.update(zip(range(first, self._changes), chunk.headers, strict=True))
+        if self.watched:
+            self._puts = Chunk(list(index), chunk.values, chunk.timestamps, order=chunk.order)
         if not self.forward_each:
             return NOTHING
         if self._log_each:
             self._log.append(self._encoded(index, chunk.values, chunk.timestamps, chunk.headers))
-        return chunk
+        return chunk.with_old(self._old_values(index, chunk.values)) if self.sends_old else chunk
+
+    def take_puts(self) -> Chunk:
+        """The rows put since this was last asked; their keys are those of `index`."""
+        puts, self._puts = self._puts, NOTHING
+        return puts
+
+    @property
+    def each_update(self) -> bool:
+        """Whether anybody sees more than the last update of a key in a commit."""
+        return self.forward_each or self.watched
 
     def flush(self) -> Chunk:
         """The changes that the cache held back, in the order of the keys' last changes."""
@@ -118,6 +154,7 @@ class State:
             private_column(values) if self.spec.value.mutable else values,
             times,
             headers,
+            old=[row and row[0] for row in map(self._flushed.get, keys)] if self.sends_old else None,
         )
 
     def scan(self, start: bytes, stop: bytes | None, *, reverse: bool = False) -> Iterator[tuple[bytes, Row]]:
@@ -204,6 +241,15 @@ class State:
     def _log_each(self) -> bool:
         """Whether the changelog gets every update, or, as it does for stores that no cache is meant for, the last."""
         return self.forward_each and self.spec.cached and self.spec.logged
+
+    def _old_values(self, index: Sequence[Hashable], values: list[Any]) -> list[Any]:
+        """Of updates just put: each key's value before."""
+        before = {key: row and row[0] for key, row in self.first.items()}
+        old = []
+        for key, value in zip(index, values, strict=True):
+            old.append(self.snapshot(before[key]))
+            before[key] = value
+        return old
 
     def _last_changes(self) -> Listed:
         """The changed keys in the order of their last changes, with the value, time and headers each then had."""

@@ -100,9 +100,27 @@ def step(stream: KStream, streams: list[KStream], draw: Callable[[Any], Any], na
             table = stream.to_table(store=name)
             other = draw(st.sampled_from([stream, *streams]))
             return [table.to_stream(), watched(other, name)]
+        case "join":
+            table = stream.to_table(store=draw(st.sampled_from([name, None])))
+            other = draw(st.sampled_from([table.to_stream(), stream, *streams]))
+            return [table.to_stream(), other.left_join(table, pair)]
+        case "join aggregate":
+            table = stream.group_by_key().aggregate(
+                lambda: [], lambda _, value, row: row.append(value[0]) or row, name=name
+            )
+            other = draw(st.sampled_from([table.to_stream(), stream, *streams]))
+            return [table.to_stream(), other.join(table, pair)]
         case _:
             stream.select_key(lambda key, value: f"{key}{len(value) % 2}", key=str).to(OUTPUTS[len(name) % 2])
             return [stream]
+
+
+def pair(value: list[Any], row: list[Any] | None) -> list[Any]:
+    """Changes both in place: neither is anybody else's."""
+    if row is not None:
+        row.append("joined")
+    value.append("read")
+    return [*value, row]
 
 
 def watched(stream: KStream, store: str) -> KStream:
@@ -110,7 +128,20 @@ def watched(stream: KStream, store: str) -> KStream:
     return replace(stream.process(supplier(Watch, store), stores=[store]), key_changed=False)
 
 
-STEPS = ["map", "flat", "filter", "merge", "split", "aggregate", "tally", "share", "table", "sink"]
+STEPS = [
+    "map",
+    "flat",
+    "filter",
+    "merge",
+    "split",
+    "aggregate",
+    "tally",
+    "share",
+    "table",
+    "join",
+    "join aggregate",
+    "sink",
+]
 
 
 @st.composite

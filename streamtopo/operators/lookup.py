@@ -1,0 +1,120 @@
+"""Tables as a join sees them: at each of its own rows, as they were when that row came."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from streamtopo.records import Chunk
+from streamtopo.stores.state import Row, State
+from streamtopo.topology import Bindings
+
+Get = Callable[[Hashable, Any], Row | None]
+"""A key as the store's `index` has it, and the key itself -> the row now, for the asker to keep."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The rows of a table that has a store."""
+
+    node: str
+    store: str
+
+    @property
+    def kept(self) -> tuple[Kept, ...]:
+        return (self,)
+
+    def open(self, kept: dict[Kept, KeptRows]) -> Get:
+        return kept[self].get
+
+
+@dataclass(frozen=True)
+class Derived:
+    """The rows of a table that has no store: each is made from the rows of others when it is asked for."""
+
+    tables: tuple[Table, ...]
+    derive: Callable[..., Row | None]
+    """(key, the row of each table) -> the row."""
+
+    @property
+    def kept(self) -> tuple[Kept, ...]:
+        return tuple(dict.fromkeys(kept for table in self.tables for kept in table.kept))
+
+    def open(self, kept: dict[Kept, KeptRows]) -> Get:
+        derive, gets = self.derive, [table.open(kept) for table in self.tables]
+        if len(gets) == 1:
+            (only,) = gets
+            return lambda index, key: derive(key, only(index, key))
+        return lambda index, key: derive(key, *[get(index, key) for get in gets])
+
+
+class Table(Protocol):
+    """Where rows come from."""
+
+    @property
+    def kept(self) -> tuple[Kept, ...]: ...
+
+    def open(self, kept: dict[Kept, KeptRows]) -> Get: ...
+
+
+class KeptRows:
+    """A store's rows, those put in this round at the row that put them and not before."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self._now: dict[Any, Row | None] = {}
+        self._then: dict[Any, Row | None] = {}
+
+    def begin(self, wanted: Iterable[Hashable], put: Iterable[Hashable]) -> None:
+        """Rows that will be wanted, and those that were put: these start as they were before the round."""
+        self._now = self.state.look(wanted)
+        first = self.state.first
+        self._then = {key: first[key] for key in put}
+
+    def put(self, key: Hashable, row: Row | None) -> None:
+        self._then[key] = row
+
+    def get(self, index: Hashable, key: Any) -> Row | None:
+        if index in self._then:
+            return self.state.copied(self._then[index])
+        return self.state.copied(self._now[index])
+
+
+class Lookup:
+    """Finds, for each row of a chunk, the row of a table with the same key as it was at that row.
+
+    The node has `parents` parents, and watches the nodes that keep the table; so the sides of its chunk from `parents`
+    on are puts into those.
+    """
+
+    def __init__(self, table: Table, bindings: Bindings, *, parents: int) -> None:
+        self._parents = parents
+        self._kept = [KeptRows(bindings.state(kept.store)) for kept in table.kept]
+        self._get = table.open(dict(zip(table.kept, self._kept, strict=True)))
+        self._index = self._kept[0].state.index
+
+    def split(self, chunk: Chunk, keys: Callable[[Chunk], list[Any]] | None = None) -> tuple[Chunk, list[Row | None]]:
+        """The chunk without the puts, and beside each row the one found for its key (or for what `keys` gives)."""
+        sides = chunk.sides or [0] * len(chunk)
+        several = max(sides, default=0) >= self._parents
+        own = chunk.select([side < self._parents for side in sides]) if several else chunk
+        wanted = own.keys if keys is None else keys(own)
+        index = self._index(wanted)
+        found = {place for place in index if place is not None}
+        for number, kept in enumerate(self._kept, start=self._parents):
+            kept.begin(found, [key for key, side in zip(chunk.keys, sides, strict=True) if side == number])
+        rows = iter(zip(index, wanted, strict=True))
+        get = self._get
+        if not several:
+            return own, [None if place is None else get(place, key) for place, key in rows]
+        return own, [None if place is None else get(place, key) for place, key in self._in_order(chunk, sides, rows)]
+
+    def _in_order(self, chunk: Chunk, sides: list[int], rows: Iterable[tuple[Hashable, Any]]) -> Iterable[Any]:
+        """The chunk's own rows; puts are done on the way."""
+        rows = iter(rows)
+        for side, key, value, time in zip(sides, chunk.keys, chunk.values, chunk.timestamps, strict=True):
+            if side < self._parents:
+                yield next(rows)
+            else:
+                self._kept[side - self._parents].put(key, None if value is None else (value, time))

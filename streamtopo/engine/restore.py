@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from streamtopo.logs import Log, Topic
 from streamtopo.records import TopicPartition
 from streamtopo.stores import Store, StoreSpec
-from streamtopo.stores.state import prefix_of, stored_rows
+from streamtopo.stores.layout import prefix_of
+from streamtopo.stores.state import stored_rows
 from streamtopo.stores.trust import Facts, why_not_trusted
 
 logger = logging.getLogger("streamtopo")

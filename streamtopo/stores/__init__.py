@@ -15,6 +15,10 @@ from streamtopo.stores.trust import Stamp
 class Kind(Enum):
     KEY_VALUE = "key-value"
     TIMESTAMPED = "timestamped key-value"
+    WINDOW = "window"
+    TIMESTAMPED_WINDOW = "timestamped window"
+    SESSION = "session"
+    VERSIONED = "versioned"
 
 
 @dataclass(frozen=True)
@@ -28,7 +32,16 @@ class StoreSpec:
     logged: bool = True
     cached: bool = False
     in_memory: bool = False
+    retention: int = 0
+    """Milliseconds for which rows with a time in their key can be read; 0: for ever."""
+    segment: int = 0
+    """Milliseconds of rows that lie, and go, together; 0: all lie together."""
     topic_config: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def timestamped(self) -> bool:
+        """Whether a row keeps the time of its last update beside its value."""
+        return self.kind in (Kind.TIMESTAMPED, Kind.TIMESTAMPED_WINDOW)
 
 
 Changes = Mapping[bytes, bytes | None]

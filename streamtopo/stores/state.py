@@ -6,10 +6,12 @@ import struct
 from bisect import bisect_left, insort
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from heapq import merge
+from itertools import islice
 from typing import Any
 
 from streamtopo.records import NOTHING, Chunk, Columns, Headers, private, private_column
-from streamtopo.stores import Kind, Store, StoreSpec
+from streamtopo.stores import Store, StoreSpec
+from streamtopo.stores.layout import SEGMENT_BYTES, placed, prefix_of, segment_start
 
 Row = tuple[Any, int]
 """A value and its timestamp."""
@@ -40,6 +42,7 @@ class State:
         self.sends_old = False
         """What is forwarded carries the old values."""
         self._store = store
+        self._segment_bytes = SEGMENT_BYTES if spec.segment else 0
         self._row_bytes = _ROW_OVERHEAD
         self.rollback()
 
@@ -51,6 +54,8 @@ class State:
         self.first: dict[Any, Row | None] = {}
         """If watched, or old values are sent: the rows last loaded, as they were then."""
         self._puts = NOTHING
+        self._expired = 0
+        """The first segment that may have rows."""
         self._begin()
 
     def _begin(self) -> None:
@@ -158,9 +163,12 @@ class State:
         )
 
     def scan(self, start: bytes, stop: bytes | None, *, reverse: bool = False) -> Iterator[tuple[bytes, Row]]:
-        """Rows with start <= key bytes < stop (None: to the end) as they are now, this commit's included."""
+        """Rows with start <= key bytes < stop (None: to the end) as they are now, this commit's included.
+
+        In a store with segments both bounds begin with a segment; the keys that come out do not.
+        """
         if self._sorted is None:
-            self._sorted = sorted(self._key_bytes(list(self._dirty)))
+            self._sorted = sorted(self._placed(list(self._dirty)))
         last = len(self._sorted) if stop is None else bisect_left(self._sorted, stop)
         changed = self._sorted[bisect_left(self._sorted, start) : last]
         new = {key: row and (private(row[0]), row[1]) for key, row in map(self._kept, changed)}
@@ -169,7 +177,20 @@ class State:
         stored = self._store.scan(self.prefix + start, past, reverse=reverse)
         old = ((key[cut:], self._decoded(data)) for key, data in stored if key[cut:] not in new)
         merged = merge(old, sorted(new.items(), reverse=reverse), key=_key, reverse=reverse)
-        return ((key, row) for key, row in merged if row is not None)
+        return ((key[self._segment_bytes :], row) for key, row in merged if row is not None)
+
+    def expire(self, before: int, limit: int) -> None:
+        """Delete up to `limit` rows of the segments that end before this time, oldest first."""
+        live = before // self.spec.segment
+        if live <= self._expired:
+            return
+        old = list(islice(self.scan(segment_start(self._expired), segment_start(live)), limit))
+        for key, row in old:
+            index = self.spec.key.decode(key) if self.spec.key.exact else key
+            self.row(index)
+            self.put(index, None, row[1])
+        if len(old) < limit:
+            self._expired = live
 
     # -- commit
 
@@ -274,13 +295,13 @@ class State:
             self._rows.update((key, older[key]) for key in missing if key in older)
             missing.difference_update(self._rows)
         keys: list[Any] = list(missing)
-        found = self._store.get_many([self.prefix + key for key in self._key_bytes(keys)])
+        found = self._store.get_many([self.prefix + key for key in self._placed(keys)])
         self._rows.update(zip(keys, map(self._decoded, found), strict=True))
 
     def _decoded(self, data: bytes | None) -> Row | None:
         if data is None:
             return None
-        if self.spec.kind is Kind.KEY_VALUE:
+        if not self.spec.timestamped:
             return self.spec.value.decode(data), -1
         return self.spec.value.decode(data[8:]), _TIME.unpack_from(data)[0]
 
@@ -295,25 +316,24 @@ class State:
     def _key_bytes(self, index: list[Any]) -> list[bytes]:
         return self.spec.key.encode_column(index) if self.spec.key.exact else index  # type: ignore[return-value]
 
+    def _placed(self, index: list[Any]) -> list[bytes]:
+        return placed(self.spec, self._key_bytes(index))
+
     def _kept(self, key: bytes) -> tuple[bytes, Row | None]:
-        return key, self._rows[self.spec.key.decode(key) if self.spec.key.exact else key]
+        bare = key[self._segment_bytes :]
+        return key, self._rows[self.spec.key.decode(bare) if self.spec.key.exact else bare]
 
     def _sort_in(self, keys: Iterable[Any], into: list[bytes]) -> None:
         for key in keys:
             if key not in self._dirty:
-                insort(into, self.spec.key.encode(key) if self.spec.key.exact else key)
-
-
-def prefix_of(store: str) -> bytes:
-    """What a store's keys begin with in its task's database; names have no zero byte, so no two overlap."""
-    return store.encode() + b"\0"
+                insort(into, self._placed([key])[0])
 
 
 def stored_rows(spec: StoreSpec, changelog: Columns) -> dict[bytes, bytes | None]:
     """A store's bytes for changelog records: timestamped rows carry the record's timestamp in front."""
     prefix = prefix_of(spec.name)
-    keys = [prefix + key for key in changelog.keys if key is not None]
-    if spec.kind is Kind.KEY_VALUE:
+    keys = [prefix + key for key in placed(spec, [key for key in changelog.keys if key is not None])]
+    if not spec.timestamped:
         return dict(zip(keys, changelog.values, strict=True))
     times = map(_TIME.pack, changelog.timestamps)
     values = [value if value is None else time + value for time, value in zip(times, changelog.values, strict=True)]

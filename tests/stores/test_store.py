@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamtopo.stores import Store
+from streamtopo.stores.layout import prefix_of
 from streamtopo.stores.memory import MemoryStore
 from streamtopo.stores.rocks import MemoryBudget, RocksStore
-from streamtopo.stores.state import prefix_of
 from tests.stores.conftest import OpenStore
 
 LAST = b"\xff" * 40

@@ -1,0 +1,181 @@
+"""What only one record in a million meets: empty partitions, headers through everything, the first millisecond."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from streamtopo import Processor, ProcessorContext, Record, StreamsBuilder, key_value_store
+from streamtopo.errors import PartitionError, StepError
+from streamtopo.logs import Topic
+from streamtopo.logs.memory import MemoryLog
+from streamtopo.partitioning import partition_of
+from streamtopo.processors import Clock
+from streamtopo.records import Columns, TopicPartition
+from streamtopo.testing import Driver, DriverRecord
+
+TRACE = (("trace", b"1"),)
+
+
+def test_headers_stay_with_their_record() -> None:
+    builder = StreamsBuilder("corner")
+    stream = builder.stream("in", key=str, value=str).filter(lambda _, value: value != "b")
+    low, high = stream.split([lambda _, value: value < "d"], default=True).values()
+    low.flat_map_values(lambda value: [value, value.upper()]).merge(high).to("out")
+    driver = Driver(builder.build())
+    driver.send_all([DriverRecord("in", "k", value, 1, -1, ((value, b"1"),)) for value in "abcd"])
+    driver.send("in", "e", key="k")
+    assert [(record.value, record.headers) for record in driver.records("out")] == [
+        *[(value, ((value.lower(), b"1"),)) for value in ("a", "A", "c", "C", "d")],
+        ("e", ()),
+    ]
+
+
+def test_the_first_millisecond_is_a_time() -> None:
+    builder = StreamsBuilder("corner")
+    builder.stream("in", value=int, timestamp=lambda _, value: value).to("out")
+    driver = Driver(builder.build())
+    driver.send_all([DriverRecord("in", None, value, 99) for value in (0, -1, 1)])
+    assert [record.timestamp for record in driver.records("out")] == [0, 1]
+    assert driver.dropped() == {"negative timestamp": 1}
+
+
+def test_a_record_without_a_key_stays_in_its_partition() -> None:
+    builder = StreamsBuilder("corner")
+    builder.stream("in", key=str, value=str).to("out")
+    driver = Driver(builder.build(), partitions=3)
+    for partition in (2, 0, 1):
+        driver.send("in", f"from {partition}", partition=partition)
+    assert {record.value: record.partition for record in driver.records("out")} == {
+        f"from {partition}": partition for partition in range(3)
+    }
+
+
+def test_a_partitioner_may_leave_a_record_where_it_belongs() -> None:
+    builder = StreamsBuilder("corner")
+    chosen = {"first": 0, "usual": None, "wrong": 3}
+    builder.stream("in", key=str, value=str).to("out", partitioner=lambda topic, key, value, count: chosen[value])
+    driver = Driver(builder.build(), partitions=3)
+    key = next(key for key in "abcdef" if partition_of(key.encode(), 3) == 2)
+    driver.send("in", "first", key=key)
+    driver.send("in", "usual", key=key)
+    assert [(record.value, record.partition) for record in driver.records("out")] == [("first", 0), ("usual", 2)]
+    with pytest.raises(StepError, match='chose partition 3 of topic "out"; return 0 to 2, or None'):
+        driver.send("in", "wrong", key=key)
+
+
+def test_topics_read_together_must_have_as_many_partitions() -> None:
+    builder = StreamsBuilder("corner")
+    left, right = builder.stream("left", key=str, value=str), builder.stream("right", key=str, value=str)
+    left.merge(right).group_by_key().count()
+    log = MemoryLog()
+    log.create(Topic("left", 2))
+    log.create(Topic("right", 3))
+    with pytest.raises(PartitionError) as raised:
+        Driver(builder.build(), log=log)
+    assert str(raised.value) == (
+        'topics "left" and "right" are read together by a step with state, but have 2 and 3 partitions; '
+        "give both the same number, or put .repartition(partitions=2) behind the stream of right"
+    )
+
+
+def test_a_merge_with_a_rekeyed_stream_is_repartitioned() -> None:
+    builder = StreamsBuilder("corner")
+    stream = builder.stream("in", key=str, value=str)
+    rekeyed = stream.select_key(lambda _, value: value)
+    stream.merge(rekeyed).group_by_key().count(name="left")
+    rekeyed.merge(stream).group_by_key().count(name="right")
+    assert list(builder.build().repartitions) == ["left-repartition", "right-repartition"]
+
+
+def test_each_drop_is_counted() -> None:
+    builder = StreamsBuilder("corner")
+    stream = builder.stream("in", key=str, value=str)
+    stream.to_table(store="rows")
+    stream.group_by_key().count()
+    driver = Driver(builder.build())
+    driver.send_all([DriverRecord("in", key, value, 1) for key, value in [(None, "a"), ("k", None), ("k", "b")]])
+    assert driver.dropped() == {"null key": 1, "null key or value": 2}
+
+
+class Ticking(Processor):
+    """Puts and forwards in a punctuation."""
+
+    clock: Clock = "stream_time"
+
+    def init(self, context: ProcessorContext) -> None:
+        self.context = context
+        self.rows = context.get_state_store("rows")
+        context.schedule(100, self.clock, self.tick)
+
+    def process(self, record: Record) -> None:
+        self.key = record.key
+
+    def tick(self, time: int) -> None:
+        self.rows.put("at", "tick")
+        self.context.forward(Record(self.key, str(self.context.record_metadata()), time))
+
+
+def test_what_a_punctuation_puts_has_its_time() -> None:
+    builder = StreamsBuilder("corner")
+    store = key_value_store("rows", key=str, value=str, timestamped=True)
+    ticking = type("Ticking", (Ticking,), {"clock": "wall_clock"})
+    builder.stream("in", key=str, value=str).process(ticking, stores=[store]).to("out")
+    driver = Driver(builder.build())
+    driver.send("in", "v", key="k", timestamp=50)
+    driver.advance(wall_clock_ms=340)
+    assert [record[1:4] for record in driver.records("out")] == [("k", "None", 340)]
+    assert driver.store("rows").get_with_timestamp("at") == ("tick", 340)
+
+
+def test_a_punctuation_has_no_key_of_its_own_to_forward_with_a_fixed_one() -> None:
+    builder = StreamsBuilder("corner")
+    builder.stream("in", key=str, value=str).process_values(
+        Ticking, stores=[key_value_store("rows", key=str, value=str)]
+    ).to("out")
+    with pytest.raises(StepError, match="process_values forwarded key 'k'"):
+        Driver(builder.build()).send("in", "v", key="k", timestamp=1)
+
+
+def test_after_a_commit_a_failure_goes_back_to_it_and_no_further() -> None:
+    """Times, schedules and positions too: nothing of what was committed is done again."""
+    builder = StreamsBuilder("corner")
+    seen: list[Any] = []
+    stream = builder.stream("in", key=str, value=str).process(
+        Ticking, stores=[key_value_store("rows", key=str, value=str)]
+    )
+    stream.peek(lambda key, value: seen.append(key)).to("out")
+    builder.stream("bad", key=str, value=int).map_values(lambda value: 1 // value).for_each(lambda key, value: None)
+    driver = Driver(builder.build(), on_error="skip")
+    for time in (150, 160, 170):
+        driver.send("in", "v", key=str(time), timestamp=time)
+    driver.send("bad", 0, key="x", timestamp=180)
+    driver.send("in", "v", key="190", timestamp=190)
+    driver.send("in", "v", key="210", timestamp=210)
+    assert [record[1:4:2] for record in driver.records("out")] == [("150", 150), ("210", 210)]
+    assert seen == ["150", "210"]
+
+
+def test_a_skipped_record_moves_the_partition_on() -> None:
+    builder = StreamsBuilder("corner")
+    builder.stream("in", key=str, value=int).map_values(lambda value: 1 // value).to("out")
+    driver = Driver(builder.build(), on_error="skip")
+    driver.send_all([DriverRecord("in", "k", value, 1) for value in (1, 0)])
+    driver.crash()
+    driver.restart()
+    assert (driver.read("out"), driver.worker.skipped) == ([("k", 1)], 0)
+
+
+def test_inputs_wait_for_records_that_a_poll_did_not_bring() -> None:
+    """More topics than a poll covers: each has one record at hand, and still the smallest timestamps come first."""
+    builder = StreamsBuilder("corner")
+    topics = [f"in-{number}" for number in range(8)]
+    builder.stream(*topics, value=int).to("out")
+    driver = Driver(builder.build(), chunk=2)
+    for number, topic in enumerate(topics):
+        times = range(10 * number, 10 * number + 10)
+        values = [time.to_bytes(8) for time in times]
+        driver.log.append(TopicPartition(topic, 0), Columns([None] * len(times), [*values], [*times]))
+    driver.run()
+    assert [value for _, value in driver.read("out")] == [*range(80)]

@@ -39,6 +39,10 @@ class Bindings(Protocol):
         """Count rows that an operator dropped, by the reason's name."""
         ...
 
+    def await_all(self, function: Callable[..., Any], columns: list[list[Any]], patience: Any) -> list[Any]:
+        """Wait for a coroutine for each row (see `operators/awaited.py`)."""
+        ...
+
     def process(self, node: str, supplier: Callable[[], Any], fixed_key: bool) -> Step:
         """A step that runs the user's own processor."""
         ...
@@ -51,6 +55,8 @@ class Operator:
     open: Callable[[Bindings], Step]
     records: bool = False
     """True for the user's own processors: one record at a time, with offsets and times to ask for."""
+    at_once: int | None = None
+    """The most records that a round may have, where each may take long; None: as many as there are."""
 
 
 @dataclass(frozen=True)

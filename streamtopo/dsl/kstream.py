@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from streamtopo.dsl.coroutines import Coroutines
 from streamtopo.dsl.naming import Graph, next_serde
 from streamtopo.errors import TopologyError
 from streamtopo.operators import stateless, tables
@@ -26,7 +27,7 @@ Pair = tuple[Any, Any]
 
 
 @dataclass(frozen=True)
-class KStream:
+class KStream(Coroutines):
     """Made by a StreamsBuilder. Every operator returns a new stream and leaves this one as it is."""
 
     graph: Graph

@@ -19,6 +19,7 @@ from streamtopo.engine.rounds import Round, take
 from streamtopo.engine.sinks import sink_step
 from streamtopo.engine.stations import Failure
 from streamtopo.errors import StreamtopoError, TopologyError
+from streamtopo.operators.awaited import Coroutine, Patience
 from streamtopo.processors import Clock, RecordContext, RecordMetadata
 from streamtopo.records import Batch, Chunk, Columns, Order, Position, Step, TopicPartition, number_of
 from streamtopo.stores import Store
@@ -102,6 +103,7 @@ class Task:
         self._found: tuple[list[tuple[Part, int]], list[int]] | None = None
         self._processors: list[ProcessStep] = []
         self._saved = self._marked = self._memory()
+        self._at_once = min([options.chunk, *_limits(subtopology)])
 
     # -- inputs
 
@@ -128,7 +130,7 @@ class Task:
             if one.poison is not None and not one.waiting.size:
                 raise one.poison
         due = self.punctuations.next_due("stream_time")
-        return take(inputs, ends, limit=self._options.chunk, time=self.time, due=due)
+        return take(inputs, ends, limit=self._at_once, time=self.time, due=due)
 
     # -- processing
 
@@ -238,6 +240,11 @@ class Task:
             state.forward_each = True
 
     # -- what operators ask for (Bindings)
+
+    def await_all(self, function: Coroutine, columns: list[list[Any]], patience: Patience) -> list[Any]:
+        from streamtopo.engine.awaiting import await_all  # asyncio takes long to import
+
+        return await_all(function, columns, patience)
 
     def state(self, name: str) -> State:
         return self.states[name]
@@ -354,3 +361,8 @@ class Task:
         if self._found is None:
             self._found = self._round.rows_by_number(), self._round.times(self.time)
         return self._found
+
+
+def _limits(subtopology: Subtopology) -> list[int]:
+    operators = [node.operator for node in subtopology.nodes if isinstance(node, ProcessorNode)]
+    return [operator.at_once for operator in operators if operator.at_once is not None]

@@ -164,6 +164,16 @@ def test_processes_that_create_a_log_at_once_create_one(tmp_path: Path) -> None:
         child.kill()
 
 
+def test_connecting_writes_nothing_and_waits_for_no_writer(log: EmbeddedLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "PATIENCE", 0.05)
+    writer = sqlite3.connect(log.path / "log.db", isolation_level=None)
+    writer.execute("BEGIN IMMEDIATE")
+    assert EmbeddedLog(log.path).topics().keys() == {"t"}
+    assert writer.execute("PRAGMA auto_vacuum").fetchone() == (2,)
+    assert writer.execute("PRAGMA page_size").fetchone() == (8192,)
+    writer.close()
+
+
 def test_a_reader_of_everything_does_not_let_the_wal_grow(log: EmbeddedLog, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checkpoints, "EVERY", 1 << 20)
     reading, sizes = threading.Event(), []

@@ -69,8 +69,6 @@ class Database:
         try:
             # Checkpoints are run by `checkpoints.py`, outside of commits.
             for setting in (
-                "page_size=8192",
-                "auto_vacuum=INCREMENTAL",
                 f"synchronous={self._synchronous}",
                 "wal_autocheckpoint=0",
                 "journal_size_limit=67108864",
@@ -128,7 +126,9 @@ class Database:
         try:
             if _version(connection) == 0:
                 with exclusive(self.directory / "create.lock"):
-                    connection.execute("PRAGMA journal_mode=WAL")
+                    # Of the file, not of connections: where there is a file, `auto_vacuum` would write to it.
+                    for setting in ("page_size=8192", "auto_vacuum=INCREMENTAL", "journal_mode=WAL"):
+                        connection.execute(f"PRAGMA {setting}")
                     with writing(connection):
                         if _version(connection) == 0:
                             self._fill(connection)
@@ -184,7 +184,7 @@ def _commit(connection: sqlite3.Connection) -> None:
 def begin(connection: sqlite3.Connection) -> None:
     """Take the write lock. SQLite's own waiting sleeps longer than most of our transactions last."""
     deadline = time.monotonic() + PATIENCE
-    pause = 0.0002
+    pause = 0.0001
     connection.execute("PRAGMA busy_timeout=0")
     try:
         while True:
@@ -195,7 +195,7 @@ def begin(connection: sqlite3.Connection) -> None:
                 if not busy(error) or time.monotonic() > deadline:
                     raise
             time.sleep(pause)
-            pause = min(pause * 1.3, 0.002)
+            pause = min(pause * 1.1, 0.002)
     finally:
         connection.execute(f"PRAGMA busy_timeout={int(PATIENCE * 1000)}")
 

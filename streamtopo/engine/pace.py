@@ -8,20 +8,20 @@ from contextlib import contextmanager
 
 from streamtopo.config import WorkerConfig
 
-_FEW = 10
-"""Commits that carry fewer records than this are put further apart."""
+_REST = 2.0
+"""Caught-up commits are so many times as far apart as they are long: they take a third of the time at most."""
 
 
 class Pace:
     def __init__(self, config: WorkerConfig, now: Callable[[], int]) -> None:
         self._config = config
         self._now = now
-        self._pause = config.commit_pause
         self._requested = False
         self._records = 0
         self.records = 0
         self.commits = 0
         self.commit_ms = 0.0
+        self._commit_ms_before = 0.0
         self.undurable = False
         """Whether anything was done since the last commit."""
         self._committed_at = now()
@@ -36,14 +36,26 @@ class Pace:
     def due(self, *, caught_up: bool) -> bool:
         if not self.undurable:
             return False
-        waited = abs(self._now() - self._committed_at)
-        return self._requested or waited >= (self._pause if caught_up else self._config.commit_interval)
+        return self._requested or self._waited() >= (self._pause() if caught_up else self._config.commit_interval)
+
+    def rest(self, longest: float) -> None:
+        """Let news gather, up to so many seconds, until a commit may come: together they cost less than one by one."""
+        if self.undurable and not self._requested:
+            time.sleep(max(0.0, min(longest, (self._pause() - self._waited()) / 1000)))
+
+    def _waited(self) -> int:
+        return abs(self._now() - self._committed_at)
+
+    def _pause(self) -> float:
+        """Milliseconds; the shorter of two commits is what one takes, and the longer may have waited for the disk."""
+        least, most = self._config.commit_pause, self._config.commit_interval
+        return min(max(least, _REST * min(self.commit_ms, self._commit_ms_before)), most) if least else 0.0
 
     @contextmanager
     def committing(self) -> Iterator[None]:
         started = time.perf_counter()
         yield
-        self.commit_ms = (time.perf_counter() - started) * 1000
+        self._commit_ms_before, self.commit_ms = self.commit_ms, (time.perf_counter() - started) * 1000
 
     def committed(self) -> None:
         self.records += self._records
@@ -52,7 +64,5 @@ class Pace:
 
     def forget(self) -> None:
         """Nothing is left to commit: it was committed, or is undone."""
-        few = self._records < _FEW
-        self._pause = min(self._pause * 2, self._config.commit_interval) if few else self._config.commit_pause
         self._requested, self.undurable, self._records = False, False, 0
         self._committed_at = self._now()

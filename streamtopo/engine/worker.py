@@ -30,6 +30,8 @@ logger = logging.getLogger("streamtopo")
 _POLL_CHUNKS = 4
 """Partitions share what is read at a time; small shares would make small chunks."""
 
+_FEW = 10
+"""A worker that has read less than this part of a chunk, and has nothing in hand, need not hurry to read more."""
 
 _PATIENCE = 5
 """Commits that may be refused one after the other before the worker gives up."""
@@ -63,6 +65,7 @@ class Worker:
         self.skipped = 0
         self.stopping = False
         self._refused = 0
+        self._few = False
         self._now = now
         self._journal: list[Entry] = []
         self._pace = Pace(self.config, now)
@@ -125,14 +128,19 @@ class Worker:
     def _turn(self, timeout: float) -> bool:
         self._tasks.follow_assignment(self._commit_if_needed)
         restored = self._tasks.restore(self.config.chunk)
+        if self._few and not restored:
+            self._pace.rest(timeout)
         read = self._read(0.0 if restored or self._pace.undurable or self._in_hand() else timeout)
         worked = self._process() | self._tick()
-        due = self._pace.due(caught_up=not read and not worked) or self._caches_full()
+        idle = not read and not worked
+        self._few = read < self.config.chunk // _FEW and not self._in_hand()
+        due = self._pace.due(caught_up=idle) or self._caches_full()
         if due:
             self._commit()
-        return restored or read or worked or due
+        return restored or due or not idle
 
-    def _read(self, timeout: float) -> bool:
+    def _read(self, timeout: float) -> int:
+        """Returns how many records there were; a gap counts as one."""
         limit = self.config.chunk
         inputs = [one for task in self.tasks.values() for one in task.inputs.values()]
         full = {one.partition for one in inputs if one.waiting.size >= limit}
@@ -142,7 +150,7 @@ class Worker:
             if task is not None:
                 task.add(batch, self._reject)
                 self._pace.did(len(batch.offsets))
-        return bool(batches)
+        return sum(len(batch.offsets) or 1 for batch in batches)
 
     def _in_hand(self) -> bool:
         """Whether rows were read that wait for their round."""

@@ -1,0 +1,72 @@
+"""When a worker commits: caught up or under load, and how far apart."""
+
+from __future__ import annotations
+
+import pytest
+
+from streamtopo.config import WorkerConfig
+from streamtopo.engine import pace
+from streamtopo.engine.pace import Pace
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.ms = 0
+
+    def __call__(self) -> int:
+        return self.ms
+
+
+class Slow:
+    """Seconds as commits see them: each takes as long as the next number says, in milliseconds."""
+
+    def __init__(self, *commits: float) -> None:
+        self._moments = [moment for ms in commits for moment in (0.0, ms / 1000)]
+
+    def perf_counter(self) -> float:
+        return self._moments.pop(0)
+
+
+@pytest.mark.parametrize(
+    ("commits", "apart"),
+    [([], 2), ([0.5, 0.5], 2), ([9, 9], 18), ([9, 90], 18), ([90, 9], 18), ([90, 90], 100)],
+)
+def test_caught_up_commits_are_twice_as_far_apart_as_they_are_long(
+    commits: list[float], apart: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    one = Pace(WorkerConfig(), clock)
+    monkeypatch.setattr(pace, "time", Slow(*commits))
+    for _ in commits:
+        with one.committing():
+            pass
+    one.committed()
+    one.did(1)
+    clock.ms = apart - 1
+    assert not one.due(caught_up=True)
+    clock.ms = apart
+    assert one.due(caught_up=True)
+    assert one.due(caught_up=False) == (apart == 100)
+
+
+def test_without_a_pause_every_turn_that_catches_up_commits() -> None:
+    one = Pace(WorkerConfig(commit_pause=0), Clock())
+    with one.committing():
+        pass
+    one.did(1)
+    assert one.due(caught_up=True)
+
+
+def test_news_gather_while_a_commit_is_not_due(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    slept: list[float] = []
+    one = Pace(WorkerConfig(commit_pause=8), clock)
+    monkeypatch.setattr("streamtopo.engine.pace.time.sleep", slept.append)
+    one.rest(1.0)
+    one.did(1)
+    clock.ms = 3
+    one.rest(1.0)
+    one.rest(0.001)
+    clock.ms = 9
+    one.rest(1.0)
+    assert slept == [0.005, 0.001, 0.0]

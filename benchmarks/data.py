@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, islice
 
-from streamtopo.logs import Log, Topic
+from streamtopo.logs import Log, Outcome, Topic
 from streamtopo.partitioning import partition_of
 from streamtopo.records import Columns, TopicPartition
 
@@ -30,13 +30,27 @@ def fill(log: Log, topic: str, rows: Iterable[Row]) -> None:
     """Rows by key; those without one in turn."""
     rows = iter(rows)
     while several := list(islice(rows, _AT_ONCE * PARTITIONS)):
-        parts: list[list[Row]] = [[] for _ in range(PARTITIONS)]
-        for place, row in enumerate(several):
-            parts[partition_of(row[0], PARTITIONS, place)].append(row)
-        for partition, part in enumerate(parts):
-            if part:
-                keys, values, times = map(list, zip(*part, strict=True))
-                log.append(TopicPartition(topic, partition), Columns(keys, values, times))
+        for target, columns in by_partition(topic, several):
+            log.append(target, columns)
+
+
+def fill_at_once(log: Log, topic: str, rows: Iterable[Row]) -> None:
+    """Nobody sees any of them before all are there."""
+    member = log.join("filling", [])
+    for target, columns in by_partition(topic, rows):
+        member.send(target, columns)
+    assert member.commit({}).outcome is Outcome.DONE
+    member.leave()
+
+
+def by_partition(topic: str, rows: Iterable[Row]) -> Iterator[tuple[TopicPartition, Columns]]:
+    parts: list[list[Row]] = [[] for _ in range(PARTITIONS)]
+    for place, row in enumerate(rows):
+        parts[partition_of(row[0], PARTITIONS, place)].append(row)
+    for partition, part in enumerate(parts):
+        if part:
+            keys, values, times = map(list, zip(*part, strict=True))
+            yield TopicPartition(topic, partition), Columns(keys, values, times)
 
 
 def events(users: Sequence[int]) -> Iterator[Row]:

@@ -20,7 +20,7 @@ def processing(make_topology: Callable[[], Topology], config: WorkerConfig | Non
 
     def run(place: Place) -> None:
         worker = _worker(make_topology(), place, config)
-        while worker.run_once(0.001) or not _everything_committed(worker, place.log):
+        while worker.run_once(0.001) or not everything_committed(worker, place.log):
             pass
 
     return run
@@ -41,7 +41,7 @@ def _worker(topology: Topology, place: Place, config: WorkerConfig | None) -> Wo
     return Worker(topology, place.log, place.open_store, now=lambda: time.time_ns() // 1_000_000, config=config)
 
 
-def _everything_committed(worker: Worker, log: Log) -> bool:
+def everything_committed(worker: Worker, log: Log) -> bool:
     inputs = [partition for task in worker.tasks.values() for partition in task.inputs]
     committed = worker.member.committed(inputs)
     return bool(inputs) and all(part in committed and committed[part].offset == log.end(part) for part in inputs)

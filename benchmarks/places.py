@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from streamtopo.logs import Log
 from streamtopo.logs.opening import open_log
@@ -38,16 +39,33 @@ class Place:
 @contextmanager
 def fresh_place(url: str) -> Iterator[Place]:
     """`memory:`, or `embedded:PATH`: there a new directory below PATH, which is removed afterwards."""
-    scheme, _, rest = url.partition(":")
-    if scheme != "embedded":
+    if not url.startswith("embedded:"):
         yield from _closing(Place(open_log(url), lambda name: MemoryStore()))
         return
-    path, mark, query = rest.partition("?")
-    Path(path or ".").mkdir(parents=True, exist_ok=True)
-    directory = Path(tempfile.mkdtemp(prefix="benchmark-", dir=path or "."))
+    with fresh_site(url) as site:
+        yield from _closing(Place(open_log(site.url), rocks_stores(site.state)))
+
+
+class Site(NamedTuple):
+    """What several processes share: a directory, with a log and stores to be made in it."""
+
+    directory: Path
+    url: str
+
+    @property
+    def state(self) -> Path:
+        return self.directory / "state"
+
+
+@contextmanager
+def fresh_site(url: str) -> Iterator[Site]:
+    """For `embedded:PATH` a new directory below PATH, which is removed afterwards."""
+    path, mark, query = url.removeprefix("embedded:").partition("?")
+    above = Path(path).absolute()
+    above.mkdir(parents=True, exist_ok=True)
+    directory = Path(tempfile.mkdtemp(prefix="benchmark-", dir=above))
     try:
-        log = open_log(f"embedded:{directory / 'log'}{mark}{query}")
-        yield from _closing(Place(log, _rocks_stores(directory / "state")))
+        yield Site(directory, f"embedded:{directory / 'log'}{mark}{query}")
     finally:
         shutil.rmtree(directory, ignore_errors=True)
 
@@ -59,9 +77,9 @@ def _closing(place: Place) -> Iterator[Place]:
         place.close()
 
 
-def _rocks_stores(directory: Path) -> Callable[[str], Store]:
+def rocks_stores(directory: Path) -> Callable[[str], Store]:
     from streamtopo.stores.rocks import MemoryBudget, RocksStore
 
     memory = MemoryBudget()
-    directory.mkdir()
+    directory.mkdir(parents=True)
     return lambda name: RocksStore(directory / name, memory)

@@ -6,16 +6,22 @@ import json
 import re
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from benchmarks import compare
+from benchmarks import compare, tables
 from benchmarks.__main__ import main
+from benchmarks.experiment import Experiment, Observed, percentile
+from benchmarks.experiments import EXPERIMENTS
 from benchmarks.harness import DifferentResultsError, Settings, check_equal, run_pairs
 from benchmarks.machine import ROOT, this_machine
+from benchmarks.places import Site, fresh_site
+from benchmarks.processes import BrokenRunError, until, worker
 from benchmarks.results import Results
 from benchmarks.run import Measured
+from benchmarks.trials import run_sides
 from benchmarks.workloads import WORKLOADS
 
 
@@ -30,6 +36,48 @@ def test_they_run_on_the_embedded_log_with_rocksdb_too(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+MEASURED = {
+    "latency": {"p50 ms", "p99 ms", "longest ms"},
+    "reading": {"records/s", "commit p50 ms", "commit p99 ms", "WAL at most MB", "memory at most MB"},
+    "two-processes": {"words/s", "words/s of CPU"},
+    "memory": {"MB at most", "keys/s"},
+}
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_all_sides_of_an_experiment_leave_the_same(name: str, tmp_path: Path) -> None:
+    findings = run_sides(EXPERIMENTS[name], Settings(log=f"embedded:{tmp_path}", runs=1, records=200))
+    assert list(findings.sides) == list(EXPERIMENTS[name].sides)
+    assert all(MEASURED[name] <= measures.keys() for measures in findings.sides.values())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_side_that_leaves_something_else_breaks_the_experiment(tmp_path: Path) -> None:
+    sides = {name: partial(observed, name) for name in ("ours", "theirs")}
+    with pytest.raises(DifferentResultsError, match="odd: theirs left other results than the first run: 1 rows"):
+        run_sides(Experiment("odd", "?", 1, sides), Settings(log=f"embedded:{tmp_path}", runs=1))
+
+
+def test_an_experiment_has_a_table_of_its_own(tmp_path: Path) -> None:
+    sides = {"ours": partial(observed, "same"), "theirs": partial(observed, "same")}
+    findings = run_sides(Experiment("odd", "?", 7, sides), Settings(log=f"embedded:{tmp_path}", runs=2))
+    assert tables.text_of(findings).splitlines() == [
+        "odd           slowest ms                  keys/s",
+        "ours    2.5 (2.5 to 2.5)  9,000 (9,000 to 9,000)",
+        "theirs  2.5 (2.5 to 2.5)  9,000 (9,000 to 9,000)",
+    ]
+
+
+def observed(digest: str, site: Site, records: int) -> Observed:
+    return Observed({"slowest ms": 2.5, "keys/s": 1234.5 * records}, Results(1, digest))
+
+
+def test_a_worker_that_ends_breaks_the_run(tmp_path: Path) -> None:
+    ended = pytest.raises(BrokenRunError, match="no module")
+    with fresh_site(f"embedded:{tmp_path}") as site, ended, worker("apps.nothing", site) as running:
+        until(lambda: False, "anything", running.check)
+
+
 def test_different_results_are_no_benchmark() -> None:
     one, other = (Measured(1.0, 1.0, Results(2, digest)) for digest in ("aa", "bb"))
     with pytest.raises(DifferentResultsError, match="keyed-count: engine and bare loop left different results: 2 rows"):
@@ -38,7 +86,7 @@ def test_different_results_are_no_benchmark() -> None:
 
 def test_without_names_the_workloads_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list(WORKLOADS)
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [*WORKLOADS, *EXPERIMENTS]
 
 
 def test_the_table_is_markdown(capsys: pytest.CaptureFixture[str]) -> None:
@@ -86,3 +134,8 @@ def test_comparing_needs_something_in_common(tmp_path: Path, capsys: pytest.Capt
     before, after = kept(tmp_path / "a", 1000, 0.5), kept(tmp_path / "b", 1000, 0.5, "restore")
     assert compare.main([before, after]) == 2
     assert "no workload in common" in capsys.readouterr().err
+
+
+def test_percentiles_are_values_that_occurred() -> None:
+    assert [percentile(range(1, 101), share) for share in (50, 99, 100)] == [50, 99, 100]
+    assert percentile([7.0], 99) == 7.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from streamtopo.logs import Log, Outcome
 from streamtopo.partitioning import murmur2
@@ -30,11 +30,30 @@ class Job(Protocol):
         ...
 
 
-def run_bare(log: Log, topics: Iterable[str], job: Job) -> None:
-    member = log.join("bare", [(topic,) for topic in topics])
-    assigned = member.assignment()
-    for partition in assigned:
-        member.seek(partition, 0)
+class Share(NamedTuple):
+    """What one of several loops does: each has a group of its own, and the partitions of its number."""
+
+    number: int = 0
+    loops: int = 1
+    over: Callable[[], bool] = lambda: True
+    """Asked when there is nothing to do; it may wait for a while."""
+
+    @property
+    def group(self) -> str:
+        return f"bare-{self.number}"
+
+    def has(self, partition: TopicPartition) -> bool:
+        return partition.partition % self.loops == self.number
+
+
+ALL = Share()
+
+
+def run_bare(log: Log, topics: Iterable[str], job: Job, share: Share = ALL) -> None:
+    member = log.join(share.group, [(topic,) for topic in topics])
+    for partition in member.assignment():
+        if share.has(partition):
+            member.seek(partition, 0)
     positions: dict[TopicPartition, Position] = {}
     committed_at = time.monotonic()
     while True:
@@ -45,7 +64,9 @@ def run_bare(log: Log, topics: Iterable[str], job: Job) -> None:
         if batches and time.monotonic() - committed_at < INTERVAL:
             continue
         if not positions:
-            break
+            if share.over():
+                break
+            continue
         job.flush(member.send)
         committed = member.commit(positions)
         assert committed.outcome is Outcome.DONE

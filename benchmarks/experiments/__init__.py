@@ -1,0 +1,9 @@
+"""All experiments by name; each file is one question."""
+
+from __future__ import annotations
+
+from benchmarks.experiment import Experiment
+from benchmarks.experiments import latency, memory, reading, two_processes
+
+_FILES = (latency, reading, two_processes, memory)
+EXPERIMENTS: dict[str, Experiment] = {file.experiment.name: file.experiment for file in _FILES}

@@ -1,0 +1,39 @@
+"""What the log tells of a run that goes on in other processes: who works, how far they are, what they left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import closing
+
+from benchmarks.places import Place, Site
+from benchmarks.results import Look, Results
+from streamtopo.logs import Log
+from streamtopo.logs.opening import open_log
+from streamtopo.records import TopicPartition
+from streamtopo.stores.memory import MemoryStore
+
+
+def opened(site: Site) -> closing[Log]:
+    return closing(open_log(site.url))
+
+
+def shares(log: Log, group: str) -> list[int]:
+    """How many partitions each member has."""
+    state = log.groups().get(group)
+    return sorted(len(owned) for owned in state.members.values()) if state else []
+
+
+def consumed(log: Log, groups: Iterable[str], topics: Iterable[str]) -> bool:
+    """Whether all that is in these topics is processed and committed, by one group or the other."""
+    known = log.topics()
+    if any(topic not in known for topic in topics):
+        return False
+    parts = [TopicPartition(topic, number) for topic in topics for number in range(known[topic].partitions)]
+    at_work = log.groups()
+    done = {part: at.offset for group in groups if group in at_work for part, at in at_work[group].positions.items()}
+    return all(done.get(part) == log.end(part) for part in parts)
+
+
+def left(site: Site, look: Look) -> Results:
+    with opened(site) as log:
+        return look(Place(log, lambda name: MemoryStore()))

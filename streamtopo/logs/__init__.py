@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
 from enum import Enum
+from math import inf
 from typing import NamedTuple, Protocol
 
 from streamtopo.records import Batch, Columns, Position, TopicPartition
@@ -113,8 +114,10 @@ class Log(Protocol):
         """Write at once, without a group; returns the next offset."""
         ...
 
-    def read(self, source: TopicPartition, offset: int, limit: int) -> Batch:
-        """Committed records from this offset on, without a group; fewer than `limit` only at the end."""
+    def read(self, source: TopicPartition, offset: int, limit: int, most_bytes: float = inf) -> Batch:
+        """Committed records from this offset on, without a group; fewer than `limit` only at the end, or where they
+        pass `most_bytes`, by one record or a megabyte of small ones at most.
+        """
         ...
 
     def start(self, partition: TopicPartition) -> int: ...

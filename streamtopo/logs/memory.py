@@ -6,6 +6,7 @@ import os
 import threading
 from bisect import bisect_left
 from collections.abc import Container, Iterable, Mapping
+from math import inf
 
 from streamtopo.errors import LogError
 from streamtopo.logs import Committed, GroupState, Outcome, Topic
@@ -55,9 +56,12 @@ class MemoryLog:
             self._changed.notify_all()
             return end
 
-    def read(self, source: TopicPartition, offset: int, limit: int) -> Batch:
+    def read(self, source: TopicPartition, offset: int, limit: int, most_bytes: float = inf) -> Batch:
         with self._changed:
-            return self._partition(source).read(source, offset, limit)
+            partition = self._partition(source)
+            if most_bytes < inf:
+                limit = partition.fitting(offset, limit, most_bytes)
+            return partition.read(source, offset, limit)
 
     def start(self, partition: TopicPartition) -> int:
         return self._partition(partition).start
@@ -255,6 +259,16 @@ class _Partition:
             None if self.headers is None else self.headers[rows],
         )
         return Batch(source, columns, offsets, self.end if whole else following)
+
+    def fitting(self, offset: int, limit: int, most_bytes: float) -> int:
+        """How many of the records from this offset on it takes to have so many bytes, or `limit`."""
+        first = bisect_left(self.offsets, offset)
+        size = 0
+        for row in range(first, min(first + limit, len(self.offsets))):
+            size += len(self.keys[row] or b"") + len(self.values[row] or b"")
+            if size >= most_bytes:
+                return row - first + 1
+        return limit
 
     def delete_before(self, offset: int) -> None:
         self.start = min(max(offset, self.start), self.end)

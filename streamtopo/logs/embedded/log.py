@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from math import inf
 from pathlib import Path
 from weakref import WeakSet
 
@@ -74,11 +75,11 @@ class EmbeddedLog:
             self._checkpoints.wrote(sum(batch.size for batch in batches))
             return end
 
-    def read(self, source: TopicPartition, offset: int, limit: int) -> Batch:
+    def read(self, source: TopicPartition, offset: int, limit: int, most_bytes: float = inf) -> Batch:
         with self._database.connection() as connection, reading(connection):
             known = storage.extent(connection, source)
             storage.check_inside(source, offset, known)
-            found = storage.find(connection, known.topic, source.partition, offset, limit, float("inf"))
+            found = storage.find(connection, known.topic, source.partition, offset, limit, most_bytes)
         runs = [Run.open(*blob).since(offset) for blob in found.blobs]
         given, rest, last = cut(runs, limit)
         columns, offsets = join_runs(given)

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from streamtopo.logs import Log, Topic
+from streamtopo.errors import StoreError
+from streamtopo.logs import Log
 from streamtopo.records import TopicPartition
 from streamtopo.stores import Store, StoreSpec
 from streamtopo.stores.layout import prefix_of
 from streamtopo.stores.state import stored_rows
-from streamtopo.stores.trust import Facts, why_not_trusted
+from streamtopo.stores.trust import Facts, why_not_trusted, why_too_old
 
 logger = logging.getLogger("streamtopo")
 
+_AT_ONCE = 16 << 20
+"""Bytes in a slice, about."""
 _TOMBSTONES_STAY = 86_400_000
 """Milliseconds for which a log keeps deletions when the topic does not say: Kafka's default, a day."""
 
@@ -32,20 +35,21 @@ class Restoration:
     log: Log
     store: Store
     now: Callable[[], int]
+    next: int = field(init=False)
+    _as_of: int = field(init=False)
+    _over: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
         self.end = self.log.end(self.changelog)
         self.start = self.log.start(self.changelog)
         topic = self.log.topics()[self.changelog.topic]
-        kept = self.store.stamp(self.spec.name)
-        if kept is not None and (reason := why_not_trusted(kept, self._facts(topic))):
-            logger.warning('store "%s" is rebuilt from its changelog %s: %s', self.spec.name, self.changelog, reason)
-            self._empty()
-            kept = None
-        self.next = self.start if kept is None else kept.offset
         self._origin = self.log.id, topic.id or topic.name
-        as_of = 0 if kept is None else kept.written_at
-        self.store.belongs_to(self.spec.name, *self._origin, as_of=None if self.done else as_of)
+        self._retention = int(topic.config.get("delete.retention.ms", _TOMBSTONES_STAY))
+        kept = self.store.stamp(self.spec.name)
+        if kept is None or (reason := why_not_trusted(kept, self._facts())):
+            self._from_the_start(kept and reason)
+        else:
+            self._from(kept.offset, as_of=kept.written_at)
 
     @property
     def done(self) -> bool:
@@ -55,17 +59,39 @@ class Restoration:
         """Restore up to `limit` records; returns how many there were."""
         if self.done:
             return 0
-        batch = self.log.read(self.changelog, self.next, limit)
+        batch = self.log.read(self.changelog, self.next, limit, _AT_ONCE)
+        holes = batch.next_offset - self.next > len(batch.offsets)
+        if holes and (reason := why_too_old(self.now() - self._as_of, self._retention)):
+            # Deletions of what was read before may be gone from here.
+            self._start_over(reason)
+            return 0
         self.next = batch.next_offset
         if self.done:
             self.store.belongs_to(self.spec.name, *self._origin)
         self.store.write(stored_rows(self.spec, batch.columns), {self.spec.name: batch.next_offset})
         return len(batch.offsets)
 
-    def _facts(self, topic: Topic) -> Facts:
-        retention = int(topic.config.get("delete.retention.ms", _TOMBSTONES_STAY))
-        return Facts(self.log.id, topic.id or topic.name, self.start, self.end, self.now(), retention)
+    def _facts(self) -> Facts:
+        return Facts(*self._origin, self.start, self.end, self.now(), self._retention)
 
-    def _empty(self) -> None:
-        prefix = prefix_of(self.spec.name)
-        self.store.delete_range(prefix, prefix[:-1] + b"\1", forget=self.spec.name)
+    def _from(self, offset: int, *, as_of: int) -> None:
+        self.next = offset
+        self._as_of = as_of
+        self.store.belongs_to(self.spec.name, *self._origin, as_of=None if self.done else as_of)
+
+    def _start_over(self, reason: str) -> None:
+        if self._over:
+            raise StoreError(
+                f'store "{self.spec.name}" cannot be restored in time: {reason}; '
+                f'give the topic "{self.changelog.topic}" a longer delete.retention.ms'
+            )
+        self._over = True
+        self.start = self.log.start(self.changelog)
+        self._from_the_start(reason)
+
+    def _from_the_start(self, reason: str | None) -> None:
+        if reason is not None:
+            logger.warning('store "%s" is rebuilt from its changelog %s: %s', self.spec.name, self.changelog, reason)
+            prefix = prefix_of(self.spec.name)
+            self.store.delete_range(prefix, prefix[:-1] + b"\1", forget=self.spec.name)
+        self._from(self.start, as_of=self.now())

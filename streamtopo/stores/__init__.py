@@ -80,7 +80,7 @@ class Store(Protocol):
     def belongs_to(self, store: str, log: str, changelog: str, *, as_of: int | None = None) -> None:
         """From now on this store's positions are offsets in this changelog, by the ids of the log and the topic.
 
-        While the store is restored, `as_of` is when it last was at the changelog's end; 0 if it never was.
+        While the store is restored, `as_of` is when it last was at the changelog's end, or was begun.
         """
         ...
 

@@ -43,14 +43,12 @@ def why_not_trusted(kept: Stamp, now: Facts) -> str | None:
         return f"it is ahead of its changelog: at offset {kept.offset}, which ends at {now.end}"
     if kept.offset < now.start:
         return f"it is behind the start of its changelog: at offset {kept.offset}, which starts at {now.start}"
-    if kept.offset < now.end and not kept.written_at:
-        return "it was never brought to the end of its changelog, so deletions may have come and gone"
     if kept.offset == now.end or now.tombstone_retention is None:
         return None
-    return _why_too_old(now.now - kept.written_at, now.tombstone_retention)
+    return why_too_old(now.now - kept.written_at, now.tombstone_retention)
 
 
-def _why_too_old(age: int, retention: int) -> str | None:
+def why_too_old(age: int, retention: int) -> str | None:
     if age < -_CLOCK_ERROR:
         return f"its age is not known: it was last written {timedelta(milliseconds=-age)} ahead of this clock"
     if age > retention:

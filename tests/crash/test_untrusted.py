@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from streamtopo import StreamsBuilder, Topology, Worker
+from streamtopo.errors import StoreError
 from streamtopo.logs import Topic
 from streamtopo.logs.embedded import EmbeddedLog
 from streamtopo.records import Columns, TopicPartition
@@ -155,8 +156,7 @@ def deleted_and_compacted(rows: Rows, after: int) -> None:
     shutil.copytree(rows.path / "state", rows.path / "old")
     rows.put({"deleted": None, "new": "1"})
     assert rows.read("state") == {"kept": "1", "new": "1"}
-    rows.later += after
-    rows.log.compact(rows.changelog)
+    compacted_away(rows, after)
 
 
 def test_a_deleted_key_does_not_come_back_with_an_old_copy(rows: Rows, caplog: pytest.LogCaptureFixture) -> None:
@@ -183,39 +183,100 @@ def test_a_hole_at_the_end_is_no_reason_to_wait(rows: Rows) -> None:
     rows.put({"kept": "1", "deleted": "1"})
     rows.put({"deleted": None})
     rows.read("state")
-    rows.later = 2 * DAY
-    rows.log.compact(rows.changelog)
+    compacted_away(rows, after=2 * DAY)
     assert (len(rows.log.read(rows.changelog, 0, 10).offsets), rows.log.end(rows.changelog)) == (1, 2)
     assert rows.read("new") == {"kept": "1"}
 
 
-@pytest.mark.parametrize(
-    ("restored", "deleted"),
-    [
-        pytest.param(DAY * 3 // 4, DAY // 2, id="and goes on when the deletion is gone"),
-        pytest.param(
-            DAY * 2,
-            0,
-            id="while the deletion is compacted away",
-            marks=pytest.mark.xfail(strict=True, reason="a deletion compacted away between two slices is not noticed"),
-        ),
-    ],
-)
-def test_a_half_restored_store_is_as_old_as_what_it_knows(rows: Rows, restored: int, deleted: int) -> None:
-    """A worker has read a row, and stops before it comes to the row's deletion, which is then compacted away."""
+@pytest.fixture
+def half_restored(rows: Rows) -> Worker:
+    """A worker that has read a row, but not yet its deletion, which comes a day and a half after it."""
     rows.put({"deleted": "1"} | {f"{number}": "1" for number in range(50)})
     rows.read("state")
-    rows.put({"deleted": None})
+    rows.later += DAY * 3 // 2
+    rows.put({"deleted": None, "other": "1"})
     rows.read("state")
-    rows.later = restored
     worker = rows.worker("new", chunk=10)
     worker.run_once()
     assert [store.done for store in worker.metrics().restoring] == [10]
-    rows.later += deleted and DAY * 3 // 4
+    return worker
+
+
+def compacted_away(rows: Rows, after: int) -> None:
+    """The row goes with the first cleaning, and the deletion with one that comes so much later."""
     rows.log.compact(rows.changelog)
-    if not deleted:
-        catch_up(worker)
-    worker.close()
+    rows.later += after
+    rows.log.compact(rows.changelog)
+
+
+def deletions(rows: Rows) -> int:
+    return rows.log.read(rows.changelog, 0, 100).columns.values.count(None)
+
+
+def test_a_deletion_stays_while_a_store_is_restored(
+    rows: Rows, half_restored: Worker, caplog: pytest.LogCaptureFixture
+) -> None:
+    compacted_away(rows, after=DAY * 3 // 4)
+    assert deletions(rows) == 1
+    catch_up(half_restored)
+    half_restored.close()
+    assert "deleted" not in rows.read("new")
+    assert caplog.text == ""
+
+
+def test_a_half_restored_store_goes_on_while_deletions_stay(
+    rows: Rows, half_restored: Worker, caplog: pytest.LogCaptureFixture
+) -> None:
+    half_restored.close()
+    compacted_away(rows, after=DAY * 3 // 4)
+    assert "deleted" not in rows.read("new")
+    assert caplog.text == ""
+
+
+def test_a_half_restored_store_is_rebuilt_when_deletions_may_be_gone(
+    rows: Rows, half_restored: Worker, caplog: pytest.LogCaptureFixture
+) -> None:
+    half_restored.close()
+    compacted_away(rows, after=DAY * 5 // 4)
+    assert deletions(rows) == 0
+    assert "deleted" not in rows.read("new")
+    assert 'store "rows" is rebuilt' in caplog.text
+
+
+def test_restoring_starts_over_when_it_takes_too_long(
+    rows: Rows, half_restored: Worker, caplog: pytest.LogCaptureFixture
+) -> None:
+    compacted_away(rows, after=DAY * 5 // 4)
+    assert deletions(rows) == 0
+    catch_up(half_restored)
+    half_restored.close()
+    assert "deleted" not in rows.read("new")
+    assert (
+        caplog.text.count('store "rows" is rebuilt from its changelog untrusted-rows-changelog/0: it is too old') == 1
+    )
+
+
+def test_restoring_that_takes_too_long_twice_is_an_error(
+    rows: Rows, half_restored: Worker, caplog: pytest.LogCaptureFixture
+) -> None:
+    compacted_away(rows, after=DAY * 5 // 4)
+    while not caplog.text:
+        half_restored.run_once()
+    half_restored.run_once()
+    rows.later += 2 * DAY
+    with pytest.raises(StoreError, match=r'"rows" cannot be restored in time: .* a longer delete\.retention\.ms'):
+        catch_up(half_restored)
+    half_restored.abandon()
+    assert "deleted" not in rows.read("new")
+
+
+def test_restoring_slowly_is_fine_where_nothing_was_compacted_away(
+    rows: Rows, half_restored: Worker, caplog: pytest.LogCaptureFixture
+) -> None:
+    rows.later += 2 * DAY
+    catch_up(half_restored)
+    half_restored.close()
+    assert caplog.text == ""
     assert "deleted" not in rows.read("new")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,10 @@ import pytest
 
 from streamtopo.errors import LogError
 from streamtopo.logs import Topic
-from streamtopo.logs.embedded import EmbeddedLog
+from streamtopo.logs.embedded import EmbeddedLog, storage
+from streamtopo.logs.embedded.batches import Run, merge
+from streamtopo.logs.embedded.compaction import compaction
+from streamtopo.logs.embedded.database import writing
 from streamtopo.records import Columns, TopicPartition
 from tests.logs.records import T0, keyed, reader, rows, values
 
@@ -114,13 +118,68 @@ def test_compaction_begins_when_half_of_a_topic_is_new(log: EmbeddedLog, clock: 
 def test_tombstones_go_when_every_reader_had_its_time(log: EmbeddedLog, clock: Clock) -> None:
     create(log, cleanup_policy="compact", delete_retention_ms=60_000)
     log.append(T0, keyed("a1 b1 a-"))
+    clock.time += 120_000  # however old it is: who has read a1 by now may need the rest of the time for the tombstone
     log.compact(T0)
     assert values(log) == [b"1", None]
-    clock.time += 60_001
+    clock.time += 60_000
+    log.compact(T0)
+    assert values(log) == [b"1", None]
+    clock.time += 1
     log.compact(T0)
     batch = log.read(T0, 0, 10)
     assert (batch.columns.values, list(batch.offsets), batch.next_offset) == ([b"1"], [1], 3)
     assert [(polled.columns.values, polled.next_offset) for polled in reader(log, T0).poll(10, 0)] == [([b"1"], 3)]
+
+
+def test_tombstones_of_several_cleanings_go_one_after_the_other(log: EmbeddedLog, clock: Clock) -> None:
+    create(log, cleanup_policy="compact", delete_retention_ms=60_000)
+    for key in "abcd":
+        log.append(T0, keyed(f"{key}1 {key}-"))
+        clock.time += 20_000
+        log.compact(T0)
+    gone = []
+    for _ in range(5):
+        clock.time += 20_000
+        log.compact(T0)
+        gone.append(8 - len(log.read(T0, 0, 10).offsets) - 4)
+    assert gone == [1, 2, 3, 4, 4]
+    with log._database.connection() as connection:
+        assert connection.execute("SELECT count(*) FROM cleanings").fetchone()[0] <= 2
+    log.delete("t")
+    with log._database.connection() as connection:
+        assert connection.execute("SELECT count(*) FROM cleanings").fetchone() == (0,)
+
+
+def test_many_cleanings_are_remembered_by_a_few(log: EmbeddedLog, clock: Clock) -> None:
+    create(log, cleanup_policy="compact", delete_retention_ms=64_000)
+    for number in range(200):
+        log.append(T0, keyed(f"{chr(number + 50)}1 {chr(number + 50)}-"))
+        clock.time += 1000
+        log.compact(T0)
+    with log._database.connection() as connection:
+        assert 20 < connection.execute("SELECT count(*) FROM cleanings").fetchone()[0] < 40
+    assert 60 < len(values(log)) < 72
+
+
+def test_a_cleaning_that_was_disturbed_lets_no_tombstone_go(log: EmbeddedLog, clock: Clock) -> None:
+    create(log, cleanup_policy="compact", delete_retention_ms=60_000)
+    log.append(T0, rows(bytes(1 << 20), key=b"large"))
+    log.append(T0, keyed("x1 a1 b1"))
+    log.append(T0, keyed("a- c1"))
+    with log._database.connection() as connection:
+        topic = int(log.topics()["t"].id)
+        cleaning = compaction(connection, topic, 0, clock, 60_000)
+        for _ in range(4):
+            next(cleaning)  # it has come past the large record, and knows the batches behind it
+        _, second, _ = storage.stored(connection, topic, 0, 0, 10)
+        runs = [Run.open(*blob) for blob in storage.data(connection, topic, 0, second.last, second.last)]
+        with writing(connection):
+            assert storage.replace(connection, topic, 0, [second], merge(runs, [[False, True, True]]))
+        deque(cleaning)
+    assert values(log)[1:] == [b"1", b"1", None, b"1"]
+    clock.time += 60_001
+    log.compact(T0)
+    assert values(log)[1:] == [b"1", None, b"1"]
 
 
 def test_small_batches_become_large_ones(log: EmbeddedLog) -> None:

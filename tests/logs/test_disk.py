@@ -15,7 +15,7 @@ import pytest
 from streamtopo.errors import LogError
 from streamtopo.logs import Topic
 from streamtopo.logs.embedded import EmbeddedLog, places
-from tests.logs.records import DONE, NOT_DONE, T0, T1, at, join, numbered, rows, settled, values
+from tests.logs.records import DONE, NOT_DONE, T0, T1, at, join, keyed, numbered, rows, settled, values
 
 Mount = Callable[[str], Path]
 
@@ -116,11 +116,25 @@ def test_a_file_in_the_place_of_the_directory_is_named(tmp_path: Path) -> None:
         EmbeddedLog(tmp_path / "log")
 
 
+def test_a_log_of_the_first_format_is_brought_up(tmp_path: Path) -> None:
+    log = EmbeddedLog(tmp_path)
+    log.create(Topic("t", 1, {"cleanup.policy": "compact"}))
+    log.append(T0, keyed("a1 b1 a2"))
+    log.close()
+    with sqlite3.connect(tmp_path / "log.db") as connection:
+        connection.execute("DROP TABLE cleanings")
+        connection.execute("PRAGMA user_version=1")
+    log = EmbeddedLog(tmp_path)
+    log.compact(T0)
+    assert values(log) == [b"1", b"2"]
+    log.close()
+
+
 def test_a_newer_format_is_refused(tmp_path: Path) -> None:
     EmbeddedLog(tmp_path).close()
     with sqlite3.connect(tmp_path / "log.db") as connection:
         connection.execute("PRAGMA user_version=99")
-    with pytest.raises(LogError, match=r"was written by a newer streamtopo \(format 99, this one knows 1\)"):
+    with pytest.raises(LogError, match=r"was written by a newer streamtopo \(format 99, this one knows 2\)"):
         EmbeddedLog(tmp_path)
 
 

@@ -84,7 +84,7 @@ class Cleaner:
         with self._database.explained(), closing(self._connect()) as connection:
             topic = storage.extent(connection, partition).topic
             policy = Policy.of(storage.topics(connection)[partition.topic][1])
-            for _ in compaction(connection, topic, partition.partition, self._now() - policy.tombstones_ms):
+            for _ in compaction(connection, topic, partition.partition, self._now, policy.tombstones_ms):
                 pass
 
     def close(self) -> None:
@@ -152,7 +152,7 @@ class Cleaner:
         if policy.retention_ms >= 0 or policy.retention_bytes >= 0:
             yield from self._retention(connection, topic, number, policy)
         if policy.compacted and dirty(connection, topic, number, policy.dirty):
-            yield from compaction(connection, topic, number, self._now() - policy.tombstones_ms)
+            yield from compaction(connection, topic, number, self._now, policy.tombstones_ms)
 
     def _retention(self, connection: sqlite3.Connection, topic: int, number: int, policy: Policy) -> Iterator[None]:
         """Move the start past batches that are too old, or too many; whole batches only."""

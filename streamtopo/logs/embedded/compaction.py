@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
+from bisect import bisect_left
 from collections.abc import Iterator
 
 from streamtopo.logs.embedded import storage
 from streamtopo.logs.embedded.batches import MOST_BYTES, MOST_ROWS, Run, merge
-from streamtopo.logs.embedded.database import writing
+from streamtopo.logs.embedded.database import Now, writing
 from streamtopo.logs.embedded.storage import Stored
 
 MOST_KEYS = 500_000
@@ -16,6 +17,8 @@ MOST_KEY_BYTES = 64 << 20
 LEAST = 1000
 """Records that must have come since the last compaction to make another one worth it."""
 LOOK = 512
+PARTS = 32
+"""Parts of the tombstones' time: of the cleanings within one of them the first is remembered."""
 
 Latest = dict[bytes | None, int]
 
@@ -29,21 +32,26 @@ def dirty(connection: sqlite3.Connection, topic: int, number: int, ratio: float)
     return row is not None and row[0] >= LEAST and row[0] >= ratio * row[1]
 
 
-def compaction(connection: sqlite3.Connection, topic: int, number: int, tombstones_before: int) -> Iterator[None]:
-    """Stops at each `yield`. It may be broken off anywhere, and be done by two at once: it only removes what is old."""
+def compaction(connection: sqlite3.Connection, topic: int, number: int, now: Now, tombstones_ms: int) -> Iterator[None]:
+    """Stops at each `yield`. It may be broken off anywhere, and be done by two at once: it only removes what is old.
+
+    A tombstone stays for `tombstones_ms` after a cleaning that removed what it deletes, as in Kafka since KIP-534:
+    whoever has read that meets the tombstone if reading the rest takes no longer.
+    """
+    with writing(connection):
+        tombstones_before = storage.cleaned_before(connection, topic, number, now() - tombstones_ms)
     latest: Latest = {}
     end = 0
     for reached in _last_of_each_key(connection, topic, number, latest):
         end = reached
         yield
+    clean = True
     for batches in _groups(connection, topic, number, end):
-        _rewrite(connection, topic, number, batches, (latest, tombstones_before))
+        clean &= _rewrite(connection, topic, number, batches, (latest, tombstones_before))
         yield
-    with writing(connection):
-        connection.execute(
-            "UPDATE partitions SET compacted = max(compacted, ?) WHERE topic = ? AND partition = ?",
-            (end, topic, number),
-        )
+    if clean:
+        with writing(connection):
+            storage.note_cleaning(connection, topic, number, end, now(), tombstones_ms / PARTS)
 
 
 def _last_of_each_key(connection: sqlite3.Connection, topic: int, number: int, latest: Latest) -> Iterator[int]:
@@ -91,21 +99,23 @@ def _groups(connection: sqlite3.Connection, topic: int, number: int, end: int) -
 
 def _rewrite(
     connection: sqlite3.Connection, topic: int, number: int, batches: list[Stored], rule: tuple[Latest, int]
-) -> None:
+) -> bool:
+    """False if the batches are not what they were: somebody else has deleted, or cleaned, some of them."""
     runs = [Run.open(*blob) for blob in storage.data(connection, topic, number, batches[0].last, batches[-1].last)]
     if [len(run) for run in runs] != [batch.rows for batch in batches]:
-        return
-    masks = [_kept(run, batch, *rule) for run, batch in zip(runs, batches, strict=True)]
+        return False
+    masks = [_kept(run, *rule) for run in runs]
     if len(runs) == 1 and all(masks[0]):
-        return
+        return True
     merged = merge(runs, masks)
     with writing(connection):
-        storage.replace(connection, topic, number, batches, merged)
+        return storage.replace(connection, topic, number, batches, merged)
 
 
-def _kept(run: Run, batch: Stored, latest: Latest, tombstones_before: int) -> list[bool]:
+def _kept(run: Run, latest: Latest, tombstones_before: int) -> list[bool]:
     kept = [latest.get(key, 0) <= offset for key, offset in zip(run.keys(), run.offsets, strict=True)]
-    dead = run.tombstones() if batch.appended < tombstones_before else None
+    dead = run.tombstones()
     if dead is None:
         return kept
-    return [keep and not tombstone for keep, tombstone in zip(kept, dead, strict=True)]
+    before = bisect_left(run.offsets, tombstones_before)
+    return [keep and not tombstone for keep, tombstone in zip(kept[:before], dead, strict=False)] + kept[before:]

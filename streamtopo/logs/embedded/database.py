@@ -14,7 +14,7 @@ from pathlib import Path
 from streamtopo.errors import LogError
 from streamtopo.logs.embedded.places import prepare
 
-VERSION = 1
+VERSION = 2
 PATIENCE = 10.0
 """Seconds to wait for another process's transaction."""
 
@@ -47,6 +47,12 @@ CREATE TABLE owners (
     partition INTEGER NOT NULL, member TEXT NOT NULL, UNIQUE (group_name, topic, partition)
 );
 CREATE INDEX owners_by_member ON owners (member);
+"""
+_SINCE_2 = """
+CREATE TABLE cleanings (
+    topic INTEGER, partition INTEGER, before_offset INTEGER, at INTEGER NOT NULL,
+    PRIMARY KEY (topic, partition, before_offset)
+) WITHOUT ROWID;
 """
 
 
@@ -124,14 +130,13 @@ class Database:
         """Idempotent, and safe when several processes open a new directory at once."""
         connection = self.connect()
         try:
-            if _version(connection) == 0:
+            if _version(connection) < VERSION:
                 with exclusive(self.directory / "create.lock"):
                     # Of the file, not of connections: where there is a file, `auto_vacuum` would write to it.
                     for setting in ("page_size=8192", "auto_vacuum=INCREMENTAL", "journal_mode=WAL"):
                         connection.execute(f"PRAGMA {setting}")
                     with writing(connection):
-                        if _version(connection) == 0:
-                            self._fill(connection)
+                        _bring_up(connection, _version(connection))
             if _version(connection) > VERSION:
                 raise LogError(
                     f'the log at "{self.directory}" was written by a newer streamtopo (format {_version(connection)}, '
@@ -140,11 +145,16 @@ class Database:
         finally:
             connection.close()
 
-    def _fill(self, connection: sqlite3.Connection) -> None:
+
+def _bring_up(connection: sqlite3.Connection, version: int) -> None:
+    """From an empty file, or from the tables of an earlier version."""
+    if version < 1:
         for statement in _TABLES.split(";"):
             connection.execute(statement)
         connection.execute("INSERT INTO meta VALUES ('id', ?), ('generation', 0)", (uuid.uuid4().hex,))
-        connection.execute(f"PRAGMA user_version={VERSION}")
+    if version < 2:
+        connection.execute(_SINCE_2)
+    connection.execute(f"PRAGMA user_version={VERSION}")
 
 
 def _version(connection: sqlite3.Connection) -> int:

@@ -68,7 +68,7 @@ def delete(connection: sqlite3.Connection, name: str) -> int:
     if row is None:
         raise LogError(f'topic "{name}" does not exist, so it cannot be deleted; list topics to see what there is')
     connection.execute("DELETE FROM topics WHERE id = ?", row)
-    for table in ("partitions", "positions", "owners"):
+    for table in ("partitions", "positions", "owners", "cleanings"):
         connection.execute(f"DELETE FROM {table} WHERE topic = ?", row)
     connection.execute("INSERT INTO deleted_topics VALUES (?)", row)
     bump(connection)
@@ -257,3 +257,35 @@ def replace(connection: sqlite3.Connection, topic: int, partition: int, old: lis
     size = sum(batch.size for batch in old) - sum(batch.size for batch in new)
     _discount(connection, [(count, size, topic, partition)])
     return True
+
+
+# -- compaction
+
+
+def note_cleaning(
+    connection: sqlite3.Connection, topic: int, partition: int, before: int, at: int, apart_ms: float
+) -> None:
+    """Of all that lies before an offset only the last of each key is left, as of now."""
+    connection.execute(
+        "UPDATE partitions SET compacted = max(compacted, ?) WHERE topic = ? AND partition = ?",
+        (before, topic, partition),
+    )
+    last = connection.execute(
+        "SELECT at FROM cleanings WHERE topic = ? AND partition = ? ORDER BY before_offset DESC", (topic, partition)
+    ).fetchone()
+    if last is None or not 0 <= at - last[0] < apart_ms:
+        connection.execute("INSERT OR IGNORE INTO cleanings VALUES (?, ?, ?, ?)", (topic, partition, before, at))
+
+
+def cleaned_before(connection: sqlite3.Connection, topic: int, partition: int, time: int) -> int:
+    """Up to which offset everything was cleaned before this time; what older cleanings reached is forgotten."""
+    (offset,) = connection.execute(
+        "SELECT max(before_offset) FROM cleanings WHERE topic = ? AND partition = ? AND at < ?",
+        (topic, partition, time),
+    ).fetchone()
+    if offset is None:
+        return 0
+    connection.execute(
+        "DELETE FROM cleanings WHERE topic = ? AND partition = ? AND before_offset < ?", (topic, partition, offset)
+    )
+    return int(offset)

@@ -35,6 +35,10 @@ class StoreError(StreamtopoError):
     """A state store cannot be opened, read or written."""
 
 
+class StoreInUse(StoreError):
+    """Another living worker has a task's stores; if the log gave the task away, it lets go of them in a moment."""
+
+
 class StepError(StreamtopoError):
     """A step raised: names the node and the record it was working for; the user's own error is its cause."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
@@ -10,13 +11,17 @@ from streamtopo.engine.outbox import Outbox
 from streamtopo.engine.restore import Restoration
 from streamtopo.engine.task import Options, Task, TaskId
 from streamtopo.engine.topics import Topics
+from streamtopo.errors import StoreInUse
 from streamtopo.logs import Log, Member
 from streamtopo.records import Position, TopicPartition
 from streamtopo.stores import Store, StoreSpec
 from streamtopo.topology import Topology
 
+PATIENCE = 10.0
+"""Seconds for which another one may still have the store of a task that is ours by now."""
+
 OpenStore = Callable[[tuple[StoreSpec, ...], int], Store]
-"""Opens what is behind the stores of a task on a partition."""
+"""Opens what is behind the stores of a task on a partition; StoreInUse if their last owner still has them."""
 
 
 class Opening(NamedTuple):
@@ -39,6 +44,7 @@ class Tasks:
         self.ready: dict[TaskId, Task] = {}
         self.opening: dict[TaskId, Opening] = {}
         self._assigned: frozenset[TopicPartition] = frozenset()
+        self._in_use: dict[TaskId, float] = {}
         self._topology = topology
         self._log = log
         self._topics = topics
@@ -48,9 +54,29 @@ class Tasks:
         self.outbox = Outbox(self.member.send, topics.partitions)
 
     def follow_assignment(self, commit: Callable[[], object]) -> None:
-        """Close what the group took away, after a last commit, and begin to open what it gave."""
+        """Close what the group took away, after a last commit, and begin to open what it gave.
+
+        The assignment is looked at again before each task, for to open one may take so long that others are lost.
+        """
         if self._topics.refresh():
             self.member.subscribe(self._topics.plan.topics)
+        in_use: dict[TaskId, float] = {}
+        while True:
+            wanted = self._give_back(commit)
+            missing = wanted.keys() - self.ready.keys() - self.opening.keys() - in_use.keys()
+            if not missing:
+                break
+            id = min(missing)
+            try:
+                self.opening[id] = self._begin(id, wanted[id])
+            except StoreInUse:
+                in_use[id] = self._in_use.get(id, time.monotonic())
+                if time.monotonic() - in_use[id] > PATIENCE:
+                    raise
+        self._in_use = in_use
+
+    def _give_back(self, commit: Callable[[], object]) -> dict[TaskId, frozenset[TopicPartition]]:
+        """Close and release what was taken away; returns the tasks that there should be."""
         assigned = self.member.assignment()
         wanted = self._wanted(assigned)
         held = {id: frozenset(task.inputs) for id, task in self.ready.items()}
@@ -64,8 +90,7 @@ class Tasks:
         if lost := self._assigned - assigned:
             self.member.release(lost)
         self._assigned = assigned
-        for id in wanted.keys() - self.ready.keys() - self.opening.keys():
-            self.opening[id] = self._begin(id, wanted[id])
+        return wanted
 
     def restore(self, limit: int) -> bool:
         """One slice of each store that is behind; tasks that are ready do not wait for others."""

@@ -18,7 +18,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
-from streamtopo.errors import StoreError
+from streamtopo.errors import StoreError, StoreInUse
 
 logger = logging.getLogger("streamtopo")
 
@@ -82,22 +82,17 @@ class StateDirectory:
         self._heart: threading.Thread | None = None
 
     def open(self, stores: Iterable[str], partition: int) -> TaskDirectory:
-        """The directory of the task that has these stores; waits for an owner that is alive, but not for long."""
+        """The directory of the task that has these stores; StoreInUse if its owner is alive."""
         name = task_name(stores, partition)
-        patience = clock() + 1.5 * self._lease
         with explained(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
-            while True:
-                taken = self._try(name, clock() > patience)
-                if taken is not None:
-                    return self._keep(*taken)
-                time.sleep(self._lease / 50)
+            return self._keep(*self._take(name))
 
     def tasks(self) -> list[str]:
         """The names of the task directories there are."""
         return sorted(path.name for path in self.path.iterdir() if path.is_dir()) if self.path.is_dir() else []
 
-    def _try(self, name: str, last: bool) -> tuple[Path, int] | None:
+    def _take(self, name: str) -> tuple[Path, int]:
         """A directory and its lock: one that is free, or a fresh one if the others' owners stopped."""
         versions = _versions(self.path, name)
         locks = {path: lock for path in versions if (lock := _lock(path)) is not None}
@@ -105,9 +100,7 @@ class StateDirectory:
         running = [path for path, owner in held.items() if owner is None or owner.stopped_for < self._lease]
         if running:
             _unlock(locks.values())
-            if last:
-                raise StoreError(_refused(running[0], held[running[0]]))
-            return None
+            raise StoreInUse(_refused(running[0], held[running[0]]))
         if locks:
             return _newest(locks)
         fresh = self.path / (f"{name}~{_version(versions[-1]) + 1}" if versions else name)
@@ -115,7 +108,9 @@ class StateDirectory:
         for path, owner in held.items():
             logger.warning('"%s" is held by %s, which is stopped; rebuilding it in "%s"', path, _name(owner), fresh)
         lock = _lock(fresh)
-        return None if lock is None else (fresh, lock)
+        if lock is None:
+            raise StoreInUse(_refused(fresh, holder(fresh)))
+        return fresh, lock
 
     def _keep(self, path: Path, lock: int) -> TaskDirectory:
         directory = TaskDirectory(path, lock, self._forget)

@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
 
 from streamtopo import Worker
+from streamtopo.engine import tasks
 from streamtopo.errors import LogError, StoreError
 from streamtopo.logs.embedded import EmbeddedLog, database
+from streamtopo.stores.directory import StateDirectory
 from tests.crash.apps import PARTITIONS, catch_up, check, counting, feed, finished, new_log, parts, working, written
 from tests.crash.lives import LEASE, Point, living, serve, serving, until
 
@@ -25,12 +27,9 @@ SLEEPS = [
     Point(f"{LOG}.member:EmbeddedMember.commit", "after", 3),
     Point("streamtopo.stores.rocks:RocksStore.write", "before", 3),
     Point("streamtopo.engine.task:Task.open", "before", 5),
-    pytest.param(
-        Point("streamtopo.engine.restore:Restoration.__post_init__", "after", 2),
-        marks=pytest.mark.xfail(
-            strict=True, reason="it opens the rest of tasks that are not its own any more, and ends"
-        ),
-    ),
+    Point("streamtopo.engine.restore:Restoration.__post_init__", "after", 2),
+    Point("streamtopo.engine.tasks:Tasks._begin", "before", 4),
+    Point("streamtopo.stores.directory:StateDirectory.open", "before", 2),
 ]
 
 
@@ -93,7 +92,10 @@ def shared(log: EmbeddedLog) -> bool:
 # -- two in one place
 
 
-def test_another_logs_worker_with_the_same_state_directory(log: EmbeddedLog, tmp_path: Path) -> None:
+def test_another_logs_worker_with_the_same_state_directory(
+    log: EmbeddedLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tasks, "PATIENCE", 0.5)
     other = new_log(tmp_path / "other")
     feed(log, 0, 100)
     feed(other, 0, 200)
@@ -106,11 +108,33 @@ def test_another_logs_worker_with_the_same_state_directory(log: EmbeddedLog, tmp
     assert written(other, "out") == 0
     first.close()
     check(log, tmp_path / "state", 100)
+    monkeypatch.undo()
     third = serving(other, tmp_path / "state")
     catch_up(third)
     third.close()
     check(other, tmp_path / "state", 200)
     other.close()
+
+
+def test_a_task_that_its_last_owner_still_has_is_left_for_later(log: EmbeddedLog, tmp_path: Path) -> None:
+    """Others go on meanwhile, and it is opened as soon as it is free."""
+    held = StateDirectory(tmp_path / "state", "crash").open(["counts"], 1)
+    feed(log, 0, 300)
+    worker = Worker(counting(), log, state_dir=str(tmp_path / "state"), cache=0, chunk=20)
+    run_until(worker, lambda: written(log, "negated") == 300 and len(worker.tasks) == 2 * PARTITIONS - 1)
+    assert not finished(log, 300)
+    held.release()
+    run_until(worker, lambda: finished(log, 300))
+    worker.close()
+    check(log, tmp_path / "state", 300)
+
+
+def run_until(worker: Worker, condition: Callable[[], bool]) -> None:
+    def met() -> bool:
+        worker.run_once(0.001)
+        return condition()
+
+    until(met)
 
 
 # -- clocks

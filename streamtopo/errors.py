@@ -47,4 +47,7 @@ class StepError(StreamtopoError):
         super().__init__(f'step "{node}" failed on {place}: {reason}' + (f"; {hint}" if hint else ""))
         self.node = node
         self.place = place
-        self.__cause__ = cause
+        self.__cause__ = self._cause = cause
+
+    def with_hint(self, hint: str) -> StepError:
+        return StepError(self.node, self.place, self._cause, hint)

@@ -36,6 +36,8 @@ _FEW = 10
 _PATIENCE = 5
 """Commits that may be refused one after the other before the worker gives up."""
 
+_INSTEAD = 'mend that, or start with --on-error skip (on_error="skip") to go on without such records'
+
 _KEPT = 10_000_000
 """Bytes of rows to keep at hand for reading when the record cache is off."""
 
@@ -217,7 +219,7 @@ class Worker:
 
     def _reject(self, failure: StepError) -> None:
         if self.config.on_error is OnError.FAIL:
-            raise failure
+            raise failure.with_hint(_INSTEAD)
         logger.warning("skipped: %s", failure)
         self.skipped += 1
 

@@ -104,13 +104,19 @@ def test_a_record_that_cannot_be_used(
 ) -> None:
     put(log, (b"k", b"a"), (b"k", b"b"), bad, (b"k", b"c"))
     for _ in range(2):
-        assert f"failed on in/0 offset 2: {reason}" in app.error()
+        said = app.error()
+        assert f"failed on in/0 offset 2: {reason}" in said
+        assert said.endswith(
+            '; mend that, or start with --on-error skip (on_error="skip") to go on without such records'
+        )
         assert (got(log), got(log, "rows")) == ([b"A", b"B"], [b"b"])
     app.options = "dict(on_error='skip')"
     with app.running() as process:
         until(lambda: got(log) == [b"A", b"B", b"C"] and got(log, "rows") == [b"b", b"c"])
         process.send_signal(signal.SIGTERM)
-        assert "skipped: step " in process.communicate()[1]
+        said = process.communicate()[1]
+        assert "skipped: step " in said
+        assert "on-error" not in said
     assert process.returncode == 0
 
 

@@ -10,7 +10,6 @@ from streamtopo.cli.failures import Commands
 from streamtopo.cli.opening import complete_topic, existing, opened, opened_or_empty
 from streamtopo.cli.options import json_option, log_option
 from streamtopo.cli.tables import counted, show_json, show_rows
-from streamtopo.errors import LogError
 from streamtopo.logs import Log, Topic
 from streamtopo.records import TopicPartition
 from streamtopo.topology import valid_name
@@ -78,11 +77,6 @@ def create(topic: str, partitions: int, config: dict[str, str], log: str) -> Non
     wanted = Topic(valid_name(topic, "topic"), partitions, config)
     with opened(log, create=True) as target:
         before = target.topics().get(topic)
-        if before is not None and before.partitions == partitions and dict(before.config) != config:
-            raise LogError(
-                f'topic "{topic}" exists with the config {dict(before.config)}, not {config}, and that cannot be '
-                "changed; ask for the same, or delete the topic first"
-            )
         target.create(wanted)
     click.echo(
         f'topic "{topic}" {"was there already" if before else "created"}: {counted(partitions, "partition")} in {log}'

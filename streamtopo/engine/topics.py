@@ -66,7 +66,7 @@ class Topics:
         for line in compare(None if self._config.accept_changes else self._log.note(note), now):
             logger.info("new since the last start: %s", line)
         for topic in planned.internal:
-            self._log.create(topic)
+            self._log.create(_as_it_is(topic, existing.get(topic.name)))
         self._log.write_note(note, text_of(now))
         self._planned_for = existing.keys() | {topic.name for topic in planned.internal}
         self._used = self._kinds_and_ids(planned)
@@ -87,6 +87,25 @@ class Topics:
             if name not in existing:  # deleted a moment ago
                 raise absent(kind, name)
         return {name: (kind, existing[name].id) for name, kind in kinds.items()}
+
+
+def _as_it_is(topic: Topic, existing: Topic | None) -> Topic:
+    """An internal topic keeps the config it was created with, unless that means something else."""
+    if existing is None or dict(existing.config) == dict(topic.config):
+        return topic
+    kept, wanted = (one.config.get("cleanup.policy", "delete") for one in (existing, topic))
+    if kept != wanted:
+        raise PartitionError(
+            f'internal topic "{topic.name}" exists with cleanup.policy={kept}, and the topology needs {wanted}; keep '
+            f"what you need of it, delete it (streamtopo topics delete {topic.name}), and start again"
+        )
+    logger.warning(
+        'internal topic "%s" keeps the config %s it was created with; it would be %s now',
+        topic.name,
+        dict(existing.config),
+        dict(topic.config),
+    )
+    return topic._replace(config=existing.config)
 
 
 def _deleted(kind: str, topic: str, *, again: bool) -> PartitionError:

@@ -103,7 +103,7 @@ class Log(Protocol):
     def topics(self) -> Mapping[str, Topic]: ...
 
     def create(self, topic: Topic) -> None:
-        """Idempotent for an equal topic; an error for one that differs in its partition count."""
+        """Idempotent for an equal topic; an error for one that differs in its partition count or its config."""
         ...
 
     def delete(self, topic: str) -> None:

@@ -11,6 +11,7 @@ from math import inf
 from streamtopo.errors import LogError
 from streamtopo.logs import Committed, GroupState, Outcome, Topic
 from streamtopo.logs.groups import Subscription, share_of
+from streamtopo.logs.topics import check_equal
 from streamtopo.records import Batch, Columns, Headers, Position, TopicPartition
 
 
@@ -30,11 +31,7 @@ class MemoryLog:
     def create(self, topic: Topic) -> None:
         with self._changed:
             existing = self._topics.setdefault(topic.name, topic._replace(id=os.urandom(16).hex()))
-            if existing.partitions != topic.partitions:
-                raise LogError(
-                    f'topic "{topic.name}" exists with {existing.partitions} partitions, not {topic.partitions}; '
-                    "delete it first or ask for as many as it has"
-                )
+            check_equal(existing, topic)
             for partition in range(topic.partitions):
                 self._partitions.setdefault(TopicPartition(topic.name, partition), _Partition())
 

@@ -148,12 +148,17 @@ def test_any_mix_of_appends_compactions_and_deletions_reads_like_a_list(log: Any
         assert list(zip(batch.offsets, batch.columns.keys, batch.columns.values, strict=True)) == expected
 
 
-def test_creating_a_topic_twice_is_fine_and_with_another_count_is_not(log: AnyLog) -> None:
+def test_creating_a_topic_twice_is_fine_and_with_another_count_or_config_is_not(log: AnyLog) -> None:
     log.append(T0, rows(b"a"))
     log.create(Topic("t", 2))
     assert values(log) == [b"a"]
     with pytest.raises(LogError, match='topic "t" exists with 2 partitions, not 3'):
         log.create(Topic("t", 3))
+    with pytest.raises(
+        LogError, match=r"exists with the config \{\}, not \{'cleanup.policy': 'compact'\}, and that cannot"
+    ):
+        log.create(Topic("t", 2, {"cleanup.policy": "compact"}))
+    assert log.topics()["t"].config == {}
 
 
 def test_topics_are_listed_with_their_config(log: AnyLog) -> None:

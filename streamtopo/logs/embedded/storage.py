@@ -11,6 +11,7 @@ from typing import NamedTuple
 from streamtopo.errors import LogError
 from streamtopo.logs import Topic
 from streamtopo.logs.embedded.batches import Encoded
+from streamtopo.logs.topics import check_equal
 from streamtopo.records import TopicPartition
 
 SWEEP, SWEEP_BYTES = 64, 4 << 20
@@ -47,11 +48,7 @@ def topics(connection: sqlite3.Connection) -> dict[str, tuple[int, Topic]]:
 def create(connection: sqlite3.Connection, topic: Topic) -> None:
     existing = topics(connection).get(topic.name)
     if existing is not None:
-        if existing[1].partitions != topic.partitions:
-            raise LogError(
-                f'topic "{topic.name}" exists with {existing[1].partitions} partitions, not {topic.partitions}; '
-                "delete it first or ask for as many as it has"
-            )
+        check_equal(existing[1], topic)
         return
     added = connection.execute(
         "INSERT INTO topics (name, partitions, config) VALUES (?, ?, ?)",

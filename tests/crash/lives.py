@@ -19,12 +19,13 @@ from typing import Any, NamedTuple
 from rocksdict import WriteBatch
 
 from streamtopo import Worker
+from streamtopo.engine.running import run
 from streamtopo.logs.embedded import EmbeddedLog, checkpoints
 from streamtopo.stores import Store, StoreSpec
 from streamtopo.stores.directory import StateDirectory
 from streamtopo.stores.memory import MemoryStore
 from streamtopo.stores.rocks import MemoryBudget, RocksStore, open_rocks
-from tests.crash.apps import PARTITIONS, counting, finished
+from tests.crash.apps import PARTITIONS, counting, finished, parts
 
 DIED, WARNED = 9, 4
 LEASE = 0.5
@@ -145,9 +146,36 @@ def serve(log_path: Path, state_dir: Path, point: Point | None = None, *, chunk:
     log.close()
 
 
-def serve_with_small_checkpoints(log_path: Path, state_dir: Path, every: int) -> None:
+def serve_and_tell(log_path: Path, state_dir: Path, every: int, told: Path) -> None:
+    """With checkpoints every so many bytes; tells how many milliseconds each commit took."""
     checkpoints.EVERY = every
-    serve(log_path, state_dir, chunk=500)
+    log = EmbeddedLog(log_path, lease=LEASE)
+    worker = serving(log, state_dir, 500)
+    commits = 0
+
+    def tell() -> None:
+        nonlocal commits
+        if worker._pace.commits > commits:
+            commits = worker._pace.commits
+            file.write(f"{worker._pace.commit_ms:.3f}\n")
+
+    with told.open("w") as file:
+        run(worker, each_turn=tell)
+    log.close()
+
+
+def scan(log_path: Path, told: Path) -> None:
+    """Reads every topic from its start to its end, over and over; tells each time how many records there were."""
+    log = EmbeddedLog(log_path)
+    while True:
+        count = 0
+        for topic in log.topics():
+            for part in parts(topic):
+                offset = log.start(part)
+                while batch := log.read(part, offset, 10_000).offsets:
+                    count, offset = count + len(batch), batch[-1] + 1
+        with told.open("a") as file:
+            file.write(f"{count}\n")
 
 
 def serving(log: EmbeddedLog, state_dir: Path, chunk: int = 20) -> Worker:

@@ -1,40 +1,82 @@
-"""A reader that scans everything, over and over, while a worker works: neither the WAL nor the worker grows."""
+"""A reader that scans everything, over and over, while a worker works: neither the WAL nor the worker grows.
+
+STREAMTOPO_LONG=1 runs it for minutes, and with -s says what commits took.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from statistics import quantiles
 
 import pytest
 
 from streamtopo.logs.embedded import checkpoints
-from tests.crash.apps import check, everything, feed, finished, new_log, parts, written
-from tests.crash.lives import living, serve_with_small_checkpoints, until
+from tests.crash.apps import check, feed, finished, new_log, written
+from tests.crash.lives import living, scan, serve_and_tell, until
+from tests.crash.test_kills import LONG
 
 MB = 1 << 20
+FED = 2000
 
 
-def test_a_reader_of_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoints, "EVERY", MB // 2)
+@pytest.mark.parametrize(
+    ("records", "every"), [(60_000, MB // 2), pytest.param(4_000_000, checkpoints.EVERY, marks=LONG)]
+)
+def test_a_reader_of_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, records: int, every: int) -> None:
+    monkeypatch.setattr(checkpoints, "EVERY", every)
     log, wal, resident = new_log(tmp_path / "log"), [], []
-    with living(serve_with_small_checkpoints, log.path, tmp_path / "state", MB // 2) as worker:
-        for fed in range(2000, 62_000, 2000):
-            feed(log, fed - 2000, fed)
-            for topic in log.topics():
-                assert len([everything(log, part) for part in parts(topic)]) == 3
+    commits, scans = tmp_path / "commits", tmp_path / "scans"
+    with (
+        living(serve_and_tell, log.path, tmp_path / "state", every, commits) as worker,
+        living(scan, log.path, scans) as reader,
+    ):
+        for fed in range(FED, records + 1, FED):
+            feed(log, fed - FED, fed)
+            until(lambda fed=fed: written(log, "negated") > fed - 3 * FED)  # type: ignore[misc]
             wal.append(os.path.getsize(log.path / "log.db-wal"))
             resident.append(memory(worker.pid))
-            until(lambda fed=fed: written(log, "negated") > fed - 6000)  # type: ignore[misc]
-        until(lambda: finished(log, 60_000), "all of it")
+        until(lambda: finished(log, records), "all of it")
+        until(lambda: numbers(scans)[-1:] > [3 * records], "a scan of everything")
         os.kill(worker.pid or 0, signal.SIGTERM)
         worker.join(30)
-        assert worker.exitcode == 0
-    assert max(wal) < 10 * MB
-    assert max(resident) < min(resident[5:15]) + 40 * MB
-    check(log, tmp_path / "state", 60_000)
+        assert (worker.exitcode, reader.is_alive()) == (0, True)
+    print(told(wal, resident, numbers(commits)))  # noqa: T201
+    assert len(numbers(scans)) >= 3
+    assert max(wal) < 4 * every + 8 * MB
+    begun, middle, last = thirds(resident)
+    assert max(last) < max(middle) + 16 * MB
+    assert max(last) < max(begun) + 40 * MB
+    check(log, tmp_path / "state", records)
     log.close()
 
 
 def memory(pid: int | None) -> int:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+
+def numbers(path: Path) -> list[float]:
+    return [float(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def thirds(values: Sequence[float]) -> list[Sequence[float]]:
+    third = len(values) // 3
+    return [values[:third], values[third : 2 * third], values[2 * third :]]
+
+
+def told(wal: Sequence[int], resident: Sequence[int], commits: Sequence[float]) -> str:
+    """The largest WAL, the most memory, and how long the slowest hundredth of the commits took, in each third."""
+
+    def each(values: Sequence[float], what: Callable[[Sequence[float]], float]) -> str:
+        return " ".join(f"{what(third):.1f}" for third in thirds(values))
+
+    return (
+        f"\nWAL {each(wal, max_mb)} MB, resident {each(resident, max_mb)} MB, "
+        f"commit p99 {each(commits, lambda third: quantiles(third, n=100)[98])} ms"
+    )
+
+
+def max_mb(values: Sequence[float]) -> float:
+    return max(values) / MB

@@ -11,7 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from weakref import WeakSet
 
@@ -227,8 +227,11 @@ class RocksStore:
         for reader in readers:  # an open iterator would keep the database, and RocksDB's lock, open
             reader.close()
         try:
-            # On a full disk the last flush would wait for compactions that are not going to happen.
-            rows.set_options({"disable_auto_compactions": "true"})
+            # On a full disk the last flush would wait for compactions that are not going to happen. Saving the options
+            # fails there, and must not keep it from being closed here: what is still open is closed when the object
+            # goes, and that waits with the interpreter held.
+            with suppress(Exception):
+                rows.set_options({"disable_auto_compactions": "true"})
             rows.close()
         except Exception as error:
             logger.warning("%s; what was not flushed will be restored from the changelog", trouble(self.path, error))

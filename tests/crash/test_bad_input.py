@@ -179,7 +179,8 @@ def test_a_topic_deleted_under_a_running_worker(app: App, log: EmbeddedLog, topi
         _, said = process.communicate(timeout=60)
     assert process.returncode == 1
     assert f'"{topic}" was deleted' in said.splitlines()[-1]
-    log.create(Topic(topic, 1))
+    if topic != "app-rows-changelog":  # which is created anew when the worker starts
+        log.create(Topic(topic, 1))
     put(log, (b"k", b"c"))
     app.works_until(lambda: got(log)[-1:] == [b"C"] and got(log, "rows")[-1] == b"c")
 
@@ -212,19 +213,18 @@ def put_many(log: EmbeddedLog) -> None:
 def test_a_full_disk_under_the_log(app: App, small: Callable[[str], None], log: EmbeddedLog) -> None:
     app.options = SMALL_COMMITS
     put_many(log)
-    assert f'the log at "{app.log_path}": the disk is full; make room' in app.error(timeout=6)
+    assert f'the log at "{app.log_path}": the disk is full; make room' in app.error()
     assert 0 < len(got(log)) < 1500
     small("size=200m")
     app.works_until(lambda: len(got(log)) == len(got(log, "rows")) == 1500)
 
 
-@pytest.mark.xfail(strict=False, reason="a store on a full disk may still wait for room when it is closed")
 @pytest.mark.parametrize("small", ["state"], indirect=True)
 def test_a_full_disk_under_the_state(app: App, small: Callable[[str], None], log: EmbeddedLog) -> None:
     app.options = SMALL_COMMITS
     small("size=4m")
     put_many(log)
-    assert f'"{app.state_dir}/app/rows-0/rows" is on a full file system; free some space' in app.error(timeout=8)
+    assert f'"{app.state_dir}/app/rows-0/rows" is on a full file system; free some space' in app.error()
     assert 0 < len(got(log)) < 1500
     small("size=200m")
     app.works_until(lambda: len(got(log)) == len(got(log, "rows")) == 1500)

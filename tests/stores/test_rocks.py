@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from rocksdict import DbClosedError
 
 from streamtopo.errors import StoreError, StoreInUse
 from streamtopo.stores.directory import FORMAT, StateDirectory, TaskDirectory, holder, task_name
@@ -406,13 +407,35 @@ def test_a_full_disk_is_one_clear_error_and_nothing_is_lost(small_disk: Path) ->
     store.close()
 
 
+def test_a_store_that_has_no_room_left_is_closed_when_it_is_closed(
+    small_disk: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """RocksDB would close it later, when the object goes, and hold up the whole process while it waits for room."""
+    store = open_rocks(state(small_disk).open(["s"], 0), MemoryBudget())
+    store.write({b"s\0a": bytes(1000)}, {"s": 1})
+    rows = store._opened()
+    use_up(small_disk)
+    store.close()
+    with pytest.raises(DbClosedError):
+        rows.get(b"s\0a")
+    assert "is on a full file system; free some space" in caplog.text
+    (small_disk / "ballast").unlink()
+    store = open_rocks(state(small_disk).open(["s"], 0), MemoryBudget())
+    assert store.position("s") is None
+    store.close()
+
+
+def use_up(disk: Path) -> None:
+    with (disk / "ballast").open("wb") as ballast, suppress(OSError):
+        while True:
+            os.write(ballast.fileno(), bytes(4096))
+
+
 @pytest.mark.parametrize("existing", [False, True])
 def test_no_room_for_a_new_directory(small_disk: Path, existing: bool) -> None:
     if existing:
         open_rocks(state(small_disk).open(["s"], 0), MemoryBudget()).close()
-    with (small_disk / "ballast").open("wb") as ballast, suppress(OSError):
-        while True:
-            os.write(ballast.fileno(), bytes(4096))
+    use_up(small_disk)
     before = descriptors()
     with pytest.raises(StoreError, match="is on a full file system; free some space"):
         open_rocks(state(small_disk).open(["s"], 0), MemoryBudget())

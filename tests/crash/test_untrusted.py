@@ -280,6 +280,19 @@ def test_restoring_slowly_is_fine_where_nothing_was_compacted_away(
     assert "deleted" not in rows.read("new")
 
 
+def test_large_values_are_restored_in_small_slices(rows: Rows) -> None:
+    large = "v" * 9_000_000
+    for key in "abcdef":
+        rows.put({key: large})
+    assert len(rows.read("state")) == 6
+    worker = rows.worker("new")
+    worker.run_once()
+    assert [store.done for store in worker.metrics().restoring] == [2]
+    catch_up(worker)
+    worker.close()
+    assert rows.read("new") == dict.fromkeys("abcdef", large)
+
+
 # -- what a worker writes itself
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
@@ -16,6 +17,8 @@ from streamtopo.logs import Log, Member
 from streamtopo.records import Position, TopicPartition
 from streamtopo.stores import Store, StoreSpec
 from streamtopo.topology import Topology
+
+logger = logging.getLogger("streamtopo")
 
 PATIENCE = 10.0
 """Seconds for which another one may still have the store of a task that is ours by now."""
@@ -69,7 +72,9 @@ class Tasks:
             id = min(missing)
             try:
                 self.opening[id] = self._begin(id, wanted[id])
-            except StoreInUse:
+            except StoreInUse as error:
+                if id not in self._in_use:
+                    logger.info("task %s waits for its state: %s", id, error)
                 in_use[id] = self._in_use.get(id, time.monotonic())
                 if time.monotonic() - in_use[id] > PATIENCE:
                     raise

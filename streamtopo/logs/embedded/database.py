@@ -136,7 +136,8 @@ class Database:
                     for setting in ("page_size=8192", "auto_vacuum=INCREMENTAL", "journal_mode=WAL"):
                         connection.execute(f"PRAGMA {setting}")
                     with writing(connection):
-                        _bring_up(connection, _version(connection))
+                        if (version := _version(connection)) < VERSION:
+                            _bring_up(connection, version)
             if _version(connection) > VERSION:
                 raise LogError(
                     f'the log at "{self.directory}" was written by a newer streamtopo (format {_version(connection)}, '

@@ -106,8 +106,8 @@ def test_kills_at_random_moments_lose_nothing_that_was_done(log: EmbeddedLog) ->
         assert len(whole) >= told
 
 
-def test_a_dead_members_work_is_taken_at_once(log: EmbeddedLog, child: Child) -> None:
-    patient = EmbeddedLog(log.path, lease=60)
+def test_a_dead_members_work_is_taken_at_once(log: EmbeddedLog) -> None:
+    patient, child = EmbeddedLog(log.path, lease=60), Child(log.path, lease=60)
     mine = embedded(patient)
     assert child("len(settled(member)[0])") == "2"
     settled(mine)

@@ -9,7 +9,7 @@ from typing import Any
 
 from streamtopo.operators.keeping import Keeping
 from streamtopo.records import Chunk, private
-from streamtopo.stores.state import Row, State
+from streamtopo.stores.state import Row, State, last_places
 
 Dropped = Callable[[str, int], None]
 """Counts rows that were dropped, by reason."""
@@ -40,19 +40,20 @@ def _count_each(state: State, index: list[Hashable], chunk: Chunk) -> Chunk:
 
 def _count_together(state: State, index: list[Hashable], chunk: Chunk) -> Chunk:
     """Where only each key's last count will be seen: once per key."""
-    seen = Counter(index)
+    seen, last = Counter(index), last_places(index)
     rows = state.load(seen)
-    latest = _latest(index, chunk.timestamps)
-    for key, more in seen.items():
-        row, time = rows[key], latest[key]
-        rows[key] = (more, time) if row is None else (row[0] + more, max(time, row[1]))
-    return state.changed(index, chunk)
+    for key, more, time in zip(seen, seen.values(), _latest(index, chunk.timestamps, last), strict=True):
+        row = rows[key]
+        rows[key] = (more, time) if row is None else (row[0] + more, time if time > row[1] else row[1])
+    return state.changed(index, chunk, last)
 
 
-def _latest(index: list[Hashable], times: list[int]) -> dict[Hashable, int]:
-    """The largest time of each key: of several items with one key, a dict keeps the last."""
-    pairs = zip(index, times, strict=True)
-    return dict(pairs if times == sorted(times) else sorted(pairs, key=itemgetter(1)))
+def _latest(index: list[Hashable], times: list[int], last: dict[Hashable, int]) -> list[int]:
+    """The largest time of each key, in the order of `last`: of several items with one key, a dict keeps the last."""
+    if times == sorted(times):
+        return [times[place] for place in last.values()]
+    latest = dict(sorted(zip(index, times, strict=True), key=itemgetter(1)))
+    return [latest[key] for key in last]
 
 
 def reduce(state: State, reducer: Callable[[Any, Any], Any], dropped: Dropped) -> Keeping:

@@ -122,12 +122,16 @@ class State:
         self._changes += 1
         self._times.append(time)
 
-    def changed(self, index: Sequence[Hashable], chunk: Chunk) -> Chunk:
-        """Rows were put, in this order, with the chunk's values (None deleted); returns what to forward now."""
+    def changed(self, index: Sequence[Hashable], chunk: Chunk, last: dict[Hashable, int] | None = None) -> Chunk:
+        """Rows were put, in this order, with the chunk's values (None deleted); returns what to forward now.
+
+        `last`, if it is known, has the `last_places` of the index.
+        """
+        last = last_places(index) if last is None else last
         first, self._changes = self._changes, self._changes + len(index)
         if self._sorted is not None:
-            self._sort_in(set(index), self._sorted)
-        self._dirty.update(zip(index, range(first, self._changes), strict=True))
+            self._sort_in(last, self._sorted)
+        self._dirty.update(zip(last, map(first.__add__, last.values()), strict=True))
         self._times.extend(chunk.timestamps)
         if chunk.headers is not None:
             self._headers.update(zip(range(first, self._changes), chunk.headers, strict=True))
@@ -327,6 +331,11 @@ class State:
         for key in keys:
             if key not in self._dirty:
                 insort(into, self._placed([key])[0])
+
+
+def last_places(index: Sequence[Hashable]) -> dict[Hashable, int]:
+    """Where each key comes last."""
+    return dict(zip(index, range(len(index)), strict=True))
 
 
 def stored_rows(spec: StoreSpec, changelog: Columns) -> dict[bytes, bytes | None]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from streamtopo.operators.keeping import Keeping
 from streamtopo.records import Chunk, private
-from streamtopo.stores.state import Row, State, last_places
+from streamtopo.stores.state import Row, State
 
 Dropped = Callable[[str, int], None]
 """Counts rows that were dropped, by reason."""
@@ -40,7 +40,7 @@ def _count_each(state: State, index: list[Hashable], chunk: Chunk) -> Chunk:
 
 def _count_together(state: State, index: list[Hashable], chunk: Chunk) -> Chunk:
     """Where only each key's last count will be seen: once per key."""
-    seen, last = Counter(index), last_places(index)
+    seen, last = Counter(index), state.last_changes(index)
     rows = state.load(seen)
     for key, more, time in zip(seen, seen.values(), _latest(index, chunk.timestamps, last), strict=True):
         row = rows[key]
@@ -49,9 +49,12 @@ def _count_together(state: State, index: list[Hashable], chunk: Chunk) -> Chunk:
 
 
 def _latest(index: list[Hashable], times: list[int], last: dict[Hashable, int]) -> list[int]:
-    """The largest time of each key, in the order of `last`: of several items with one key, a dict keeps the last."""
+    """The largest time of each key, in the order of `last`."""
+    if not index:
+        return []
     if times == sorted(times):
-        return [times[place] for place in last.values()]
+        end = last[index[-1]] + 1
+        return [times[number - end] for number in last.values()]
     latest = dict(sorted(zip(index, times, strict=True), key=itemgetter(1)))
     return [latest[key] for key in last]
 

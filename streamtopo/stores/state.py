@@ -122,16 +122,20 @@ class State:
         self._changes += 1
         self._times.append(time)
 
+    def last_changes(self, index: Sequence[Hashable]) -> dict[Hashable, int]:
+        """If these are the next changes: the number that the last of each key will have."""
+        return dict(zip(index, range(self._changes, self._changes + len(index)), strict=True))
+
     def changed(self, index: Sequence[Hashable], chunk: Chunk, last: dict[Hashable, int] | None = None) -> Chunk:
         """Rows were put, in this order, with the chunk's values (None deleted); returns what to forward now.
 
-        `last`, if it is known, has the `last_places` of the index.
+        `last` is what `last_changes` said, where it was asked.
         """
-        last = last_places(index) if last is None else last
+        last = self.last_changes(index) if last is None else last
         first, self._changes = self._changes, self._changes + len(index)
         if self._sorted is not None:
             self._sort_in(last, self._sorted)
-        self._dirty.update(zip(last, map(first.__add__, last.values()), strict=True))
+        self._dirty.update(last)
         self._times.extend(chunk.timestamps)
         if chunk.headers is not None:
             self._headers.update(zip(range(first, self._changes), chunk.headers, strict=True))
@@ -331,11 +335,6 @@ class State:
         for key in keys:
             if key not in self._dirty:
                 insort(into, self._placed([key])[0])
-
-
-def last_places(index: Sequence[Hashable]) -> dict[Hashable, int]:
-    """Where each key comes last."""
-    return dict(zip(index, range(len(index)), strict=True))
 
 
 def stored_rows(spec: StoreSpec, changelog: Columns) -> dict[bytes, bytes | None]:

@@ -60,14 +60,19 @@ def join_rows(several: list[Rows]) -> Rows:
     several = [rows for rows in several if rows.size]
     if len(several) < 2:
         return several[0] if several else NO_ROWS
-    headed = any(rows.headers is not None for rows in several)
-    columns: dict[str, Any] = {
-        name: [item for rows in several for item in getattr(rows, name) or ()]
-        for name in Rows._fields
-        if name not in ("headers", "extracted")
-    }
-    headers = [item for rows in several for item in rows.headers or [()] * rows.size] if headed else None
-    return Rows(**columns, headers=headers, extracted=several[0].extracted)
+    if any(rows.headers is not None for rows in several):
+        several = [rows._replace(headers=rows.headers or [()] * rows.size) for rows in several]
+    columns = [_end_to_end(columns) for columns in zip(*(rows[:-1] for rows in several), strict=True)]
+    return Rows(*columns, extracted=several[0].extracted)
+
+
+def _end_to_end(columns: tuple[Any, ...]) -> Any:
+    if columns[0] is None:
+        return None
+    together: list[Any] = []
+    for column in columns:
+        together += column
+    return together
 
 
 class Input:

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from itertools import compress
+from itertools import chain, compress, repeat
 from typing import Any, NamedTuple
 
 from streamtopo.errors import StreamtopoError
@@ -102,15 +102,14 @@ class Chunk:
     def row(self, place: int) -> Chunk:
         return Chunk(*(column and column[place : place + 1] for column in self.columns()))  # type: ignore[arg-type]
 
-    def emit(self, places: list[int], keys: list[Any], values: list[Any]) -> Chunk:
-        """New rows, each made from the row at its place; several rows made from one keep their order."""
-        order = None if self.order is None else emissions(self.order, places)
+    def emit(self, counts: list[int], keys: list[Any], values: list[Any]) -> Chunk:
+        """New rows, so many made from each row, in its order."""
         return Chunk(
             keys,
             values,
-            [self.timestamps[place] for place in places],
-            None if self.headers is None else [self.headers[place] for place in places],
-            order,
+            repeated(self.timestamps, counts),
+            None if self.headers is None else repeated(self.headers, counts),
+            None if self.order is None else emissions(repeated(self.order, counts)),
         )
 
 
@@ -136,11 +135,16 @@ def below(order: Order, index: int) -> Order:
     return order if isinstance(order, int) else (*order, index)
 
 
-def emissions(order: list[Order], places: list[int]) -> list[Order]:
-    """The order of rows emitted from the rows at `places`: parents' order, then a running index."""
+def repeated(column: list[Any], counts: list[int]) -> list[Any]:
+    """Each item so many times."""
+    return list(chain.from_iterable(map(repeat, column, counts)))
+
+
+def emissions(order: list[Order]) -> list[Order]:
+    """The order of rows emitted from the rows at these places: parents' order, then a running index."""
     if not order or isinstance(order[0], int):
-        return [order[place] for place in places]
-    return [below(order[place], index) for index, place in enumerate(places)]
+        return order
+    return [below(place, index) for index, place in enumerate(order)]
 
 
 def interleave(chunks: Sequence[Chunk]) -> Chunk:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import chain, repeat
+from itertools import chain
 from typing import Any
 
 from streamtopo.errors import StreamtopoError
-from streamtopo.records import Chunk, Step, each_row, private, unshared
+from streamtopo.records import Chunk, Step, each_row, private, repeated, unshared
 
 Pair = tuple[Any, Any]
 
@@ -68,9 +68,8 @@ def flat_map_values_with_key(function: Callable[[Any, Any], Iterable[Any]]) -> S
 
 
 def _spread(chunk: Chunk, lists: list[list[Any]]) -> Chunk:
-    places = list(chain.from_iterable(map(repeat, range(len(lists)), map(len, lists))))
-    values = unshared(list(chain.from_iterable(lists)))
-    return chunk.emit(places, [chunk.keys[place] for place in places], values)
+    counts = list(map(len, lists))
+    return chunk.emit(counts, repeated(chunk.keys, counts), unshared(list(chain.from_iterable(lists))))
 
 
 def _listing(function: Callable[..., Iterable[Any]]) -> Callable[..., list[Any]]:
@@ -90,9 +89,8 @@ def _listing(function: Callable[..., Iterable[Any]]) -> Callable[..., list[Any]]
 def flat_map(function: Callable[[Any, Any], Iterable[Pair]]) -> Step:
     def step(chunk: Chunk) -> Chunk:
         lists = each_row(_listing(function), chunk.keys, chunk.values)
-        places = list(chain.from_iterable(map(repeat, range(len(lists)), map(len, lists))))
         keys, values = _unzipped(list(chain.from_iterable(lists)))
-        return chunk.emit(places, keys, unshared(values))
+        return chunk.emit(list(map(len, lists)), keys, unshared(values))
 
     return step
 

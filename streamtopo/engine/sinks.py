@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import is_
 from typing import Any
 
 from streamtopo.engine.outbox import Outbox, Written
@@ -21,14 +22,12 @@ def sink_step(node: SinkNode, topic: str, outbox: Outbox, keyless: int, context_
     """`keyless` is the partition that rows without a key stay with: the task's own."""
 
     def write(topic: str, chunk: Chunk) -> None:
-        columns = Columns(
-            _encoded(node.key, chunk.keys, "key"),
-            _encoded(node.value, chunk.values, "value"),
-            chunk.timestamps,
-            chunk.headers,
-        )
+        keys = _encoded(node.key, chunk.keys, "key")
+        alike = node.key is node.value and all(map(is_, chunk.keys, chunk.values))
+        values = keys if alike else _encoded(node.value, chunk.values, "value")
+        columns = Columns(keys, values, chunk.timestamps, chunk.headers)
         count = outbox.count(topic)
-        partitions = partitions_of(columns.keys, count, keyless)
+        partitions = partitions_of(keys, count, keyless)
         if node.partitioner is not None:
             partitions = _chosen(node.partitioner, topic, chunk, count, partitions)
         outbox.add(topic, Written(columns, partitions, chunk.order))

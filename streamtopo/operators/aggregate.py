@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable
-from operator import itemgetter
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
 from streamtopo.operators.keeping import Keeping
@@ -48,15 +47,15 @@ def _count_together(state: State, index: list[Hashable], chunk: Chunk) -> Chunk:
     return state.changed(index, chunk, last)
 
 
-def _latest(index: list[Hashable], times: list[int], last: dict[Hashable, int]) -> list[int]:
+def _latest(index: list[Hashable], times: list[int], last: dict[Hashable, int]) -> Iterable[int]:
     """The largest time of each key, in the order of `last`."""
-    if not index:
-        return []
-    if times == sorted(times):
-        end = last[index[-1]] + 1
-        return [times[number - end] for number in last.values()]
-    latest = dict(sorted(zip(index, times, strict=True), key=itemgetter(1)))
-    return [latest[key] for key in last]
+    end = last[index[-1]] + 1 if index else 0
+    latest = {key: times[number - end] for key, number in last.items()}
+    if times != sorted(times):
+        for key, time in zip(index, times, strict=True):
+            if time > latest[key]:
+                latest[key] = time
+    return latest.values()
 
 
 def reduce(state: State, reducer: Callable[[Any, Any], Any], dropped: Dropped) -> Keeping:

@@ -52,9 +52,10 @@ def partitions_of(keys: list[bytes | None], count: int, keyless: int) -> list[in
     if count == 1:
         return [0] * len(keys)
     known = _partitions(count)
-    if None in keys:
+    try:
+        return list(map(known.__getitem__, keys))  # type: ignore[arg-type]
+    except TypeError:  # None has no hash
         return [keyless % count if key is None else known[key] for key in keys]
-    return list(map(known.__getitem__, keys))  # type: ignore[arg-type]
 
 
 def partition_of(key: bytes | None, count: int, keyless: int = 0) -> int:

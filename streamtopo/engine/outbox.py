@@ -56,12 +56,11 @@ def _in_order(several: list[Written]) -> Written:
 
 
 def _by_partition(columns: Columns, partitions: list[int]) -> dict[int, Columns]:
-    if not partitions:
-        return {}
-    if partitions.count(partitions[0]) == len(partitions):
-        return {partitions[0]: columns}
+    used = sorted(set(partitions))
+    if len(used) == 1:
+        return {used[0]: columns}
     headed = columns.headers is not None
-    parts = {partition: Columns([], [], [], [] if headed else None) for partition in sorted(set(partitions))}
+    parts = {partition: Columns([], [], [], [] if headed else None) for partition in used}
     adders = {part: (c.keys.append, c.values.append, c.timestamps.append) for part, c in parts.items()}
     for partition, key, value, timestamp in zip(partitions, *columns[:3], strict=True):
         add_key, add_value, add_timestamp = adders[partition]

@@ -109,7 +109,7 @@ class Input:
         rows, self.waiting = self.waiting, NO_ROWS
         if count < rows.size:
             rows, self.waiting = rows.slice(slice(0, count)), rows.slice(slice(count, None))
-        return Part(self, rows, self.waiting.offsets[0] if self.waiting.size else self.fetched)
+        return Part(self, rows, max(rows.timestamps), self.waiting.offsets[0] if self.waiting.size else self.fetched)
 
     def _decoded(self, batch: Batch, reject: Reject) -> Rows:
         keys, values, timestamps, headers = batch.columns
@@ -148,4 +148,6 @@ class Part(NamedTuple):
 
     input: Input
     rows: Rows
+    time: int
+    """The largest timestamp of the rows."""
     next_offset: int

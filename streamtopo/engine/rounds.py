@@ -24,7 +24,7 @@ class Round:
 
     @property
     def time(self) -> int:
-        return max((max(part.rows.timestamps) for part in self.parts if part.rows.size), default=-1)
+        return max(part.time for part in self.parts)
 
     def raw(self) -> Round:
         """What to remember of a round until the commit; decoded rows would only fill memory."""
@@ -67,7 +67,7 @@ class Round:
             rows = part.rows.slice(slice(place, place + 1))
             last = place + 1 == part.rows.size
             following = part.next_offset if last else part.rows.offsets[place + 1]
-            yield Round((Part(part.input, rows, following),), ((0,),))
+            yield Round((Part(part.input, rows, rows.timestamps[0], following),), ((0,),))
 
 
 def take(

@@ -146,7 +146,7 @@ class Task:
     def reached(self, round: Round) -> None:
         """The round is done with."""
         for part in round.parts:
-            part.input.time = max(part.input.time, max(part.rows.timestamps))
+            part.input.time = max(part.input.time, part.time)
             self._reached[part.input.partition] = part.next_offset
 
     def punctuate(self, schedule: Schedule, now: int) -> None:

@@ -63,7 +63,7 @@ def join_rows(several: list[Rows]) -> Rows:
     if any(rows.headers is not None for rows in several):
         several = [rows._replace(headers=rows.headers or [()] * rows.size) for rows in several]
     columns = [_end_to_end(columns) for columns in zip(*(rows[:-1] for rows in several), strict=True)]
-    return Rows(*columns, extracted=several[0].extracted)
+    return Rows(*columns)._replace(extracted=several[0].extracted)
 
 
 def _end_to_end(columns: tuple[Any, ...]) -> Any:

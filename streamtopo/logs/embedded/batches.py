@@ -8,6 +8,7 @@ from itertools import chain, pairwise
 from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from streamtopo.errors import LogError
 from streamtopo.records import Columns, Headers
@@ -83,12 +84,12 @@ def _cut(batch: Any) -> Iterator[Any]:
 
 
 def _encoded(batch: Any) -> Encoded:
-    timestamps = batch.column(2).to_pylist()
+    oldest, newest = pc.min_max(batch.column(2)).as_py().values()
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
     offsets = batch.column("offset").to_pylist() if "offset" in batch.schema.names else None
-    return Encoded(batch.num_rows, min(timestamps), max(timestamps), sink.getvalue(), offsets)
+    return Encoded(batch.num_rows, oldest, newest, sink.getvalue(), offsets)
 
 
 class Run:

@@ -102,14 +102,21 @@ class Chunk:
     def row(self, place: int) -> Chunk:
         return Chunk(*(column and column[place : place + 1] for column in self.columns()))  # type: ignore[arg-type]
 
-    def emit(self, counts: list[int], keys: list[Any], values: list[Any]) -> Chunk:
-        """New rows, so many made from each row, in its order."""
+    def emit(self, places: list[int], keys: list[Any], values: list[Any]) -> Chunk:
+        """New rows, each made from the row at its place; several rows made from one keep their order."""
+        return self._emitted(lambda column: [column[place] for place in places], keys, values)
+
+    def spread(self, counts: list[int], keys: list[Any], values: list[Any]) -> Chunk:
+        """New rows, so many made from each row, in its order: `emit` for what is made in the rows' own order."""
+        return self._emitted(lambda column: repeated(column, counts), keys, values)
+
+    def _emitted(self, origins: Callable[[list[Any]], list[Any]], keys: list[Any], values: list[Any]) -> Chunk:
         return Chunk(
             keys,
             values,
-            repeated(self.timestamps, counts),
-            None if self.headers is None else repeated(self.headers, counts),
-            None if self.order is None else emissions(repeated(self.order, counts)),
+            origins(self.timestamps),
+            None if self.headers is None else origins(self.headers),
+            None if self.order is None else emissions(origins(self.order)),
         )
 
 
@@ -141,7 +148,7 @@ def repeated(column: list[Any], counts: list[int]) -> list[Any]:
 
 
 def emissions(order: list[Order]) -> list[Order]:
-    """The order of rows emitted from the rows at these places: parents' order, then a running index."""
+    """The order of emitted rows, each given its parent's: that, then a running index."""
     if not order or isinstance(order[0], int):
         return order
     return [below(place, index) for index, place in enumerate(order)]

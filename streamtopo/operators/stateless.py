@@ -69,7 +69,7 @@ def flat_map_values_with_key(function: Callable[[Any, Any], Iterable[Any]]) -> S
 
 def _spread(chunk: Chunk, lists: list[list[Any]]) -> Chunk:
     counts = list(map(len, lists))
-    return chunk.emit(counts, repeated(chunk.keys, counts), unshared(list(chain.from_iterable(lists))))
+    return chunk.spread(counts, repeated(chunk.keys, counts), unshared(list(chain.from_iterable(lists))))
 
 
 def _listing(function: Callable[..., Iterable[Any]]) -> Callable[..., list[Any]]:
@@ -90,7 +90,7 @@ def flat_map(function: Callable[[Any, Any], Iterable[Pair]]) -> Step:
     def step(chunk: Chunk) -> Chunk:
         lists = each_row(_listing(function), chunk.keys, chunk.values)
         keys, values = _unzipped(list(chain.from_iterable(lists)))
-        return chunk.emit(list(map(len, lists)), keys, unshared(values))
+        return chunk.spread(list(map(len, lists)), keys, unshared(values))
 
     return step
 

@@ -52,7 +52,7 @@ class State:
         self._older: dict[Any, Row | None] = {}
         self._before: dict[Any, tuple[Row | None, int | None]] | None = None
         self.first: dict[Any, Row | None] = {}
-        """If watched, or old values are sent: the rows last loaded, as they were then."""
+        """If watched, or old values are sent with each change: the rows last loaded, as they were then."""
         self._puts = NOTHING
         self._expired = 0
         """The first segment that may have rows."""
@@ -70,8 +70,6 @@ class State:
         self._log: list[Columns] = []
         self._listed: tuple[int, Listed] | None = None
         """The last changes, as asked for when there were so many: a commit flushes them, then takes them."""
-        self._flushed: dict[Any, Row | None] = {}
-        """Where old values are sent: the changed rows as they last went out of the cache."""
 
     # -- rows
 
@@ -86,10 +84,8 @@ class State:
         if self._before is not None:
             for key in index:
                 self._before.setdefault(key, (private(self._rows[key]), self._dirty.get(key)))
-        if self.watched or self.sends_old:
+        if self.watched or (self.sends_old and self.forward_each):
             self.first = {key: self.copied(self._rows[key]) for key in index}
-            if self.sends_old:
-                self._flushed = self.first | self._flushed
         return self._rows
 
     def look(self, index: Iterable[Hashable]) -> dict[Any, Row | None]:
@@ -150,16 +146,27 @@ class State:
         return self.forward_each or self.watched
 
     def flush(self) -> Chunk:
-        """The changes that the cache held back, in the order of the keys' last changes."""
+        """The changes that the cache held back, in the order of the keys' last changes.
+
+        Of a row that was made and deleted since the last flush nobody hears.
+        """
         if self.forward_each:
             return NOTHING
         keys, values, times, headers = self._last_changes()
-        return Chunk(
+        before = self._committed(
+            keys if self.sends_old else [key for key, value in zip(keys, values, strict=True) if value is None]
+        )
+        chunk = Chunk(
             keys if self.spec.key.exact else self.spec.key.decode_column(keys),
             private_column(values) if self.spec.value.mutable else values,
             times,
             headers,
-            old=[row and row[0] for row in map(self._flushed.get, keys)] if self.sends_old else None,
+            old=[row and row[0] for row in map(before.__getitem__, keys)] if self.sends_old else None,
+        )
+        if None not in before.values():
+            return chunk
+        return chunk.select(
+            [value is not None or before[key] is not None for key, value in zip(keys, values, strict=True)]
         )
 
     def scan(self, start: bytes, stop: bytes | None, *, reverse: bool = False) -> Iterator[tuple[bytes, Row]]:
@@ -294,9 +301,12 @@ class State:
         if older:
             self._rows.update((key, older[key]) for key in missing if key in older)
             missing.difference_update(self._rows)
-        keys: list[Any] = list(missing)
+        self._rows.update(self._committed(list(missing)))
+
+    def _committed(self, keys: list[Any]) -> dict[Any, Row | None]:
+        """Rows as the store has them: what it was when the cache was last flushed."""
         found = self._store.get_many([self.prefix + key for key in self._placed(keys)])
-        self._rows.update(zip(keys, map(self._decoded, found), strict=True))
+        return dict(zip(keys, map(self._decoded, found), strict=True))
 
     def _decoded(self, data: bytes | None) -> Row | None:
         if data is None:

@@ -47,25 +47,22 @@ class ForeignKeyJoin:
 
     def _subscribe(self) -> str:
         """The source of the subscriptions, in the other table's task."""
-        table, other, extract, left = self.table, self.other, self.extract, self.left
+        table, extract, left, sides = self.table, self.extract, self.left, self._sides
         topic = self._named(f"{_SUBSCRIPTION}REGISTRATION-", "subscription-registration") + "-topic"
         node = table.graph.process(
             self._named(f"{_SUBSCRIPTION}REGISTRATION-", "subscription-registration-processor"),
             (table.node,),
             Operator(
                 lambda bindings: foreign_key.subscribe(
-                    foreign_key.Sides(table.key, table.value, other.key, bindings.partition),
-                    extract,
-                    bindings.count,
-                    left=left,
+                    sides, extract, bindings.count, partition=bindings.partition, left=left
                 )
             ),
         )
-        return self._through(topic, "subscription-registration", (node,), other.key, SUBSCRIPTION)
+        return self._through(topic, "subscription-registration", (node,), sides.foreign, SUBSCRIPTION)
 
     def _answer(self, subscriptions: str) -> str:
         """The source of the answers, in the table's own task."""
-        other, graph = self.other, self.table.graph
+        other, graph, sides = self.other, self.table.graph, self._sides
         spec = StoreSpec(self._named(f"{_SUBSCRIPTION}STATE-STORE-", "subscription-store"), BYTES, BYTES)
         graph.topology.add_store(spec)
         keeping = graph.process(
@@ -78,7 +75,7 @@ class ForeignKeyJoin:
         joining = graph.process(
             self._named(f"{_SUBSCRIPTION}PROCESSOR-", "subscription-join-foreign"),
             (keeping,),
-            Operator(lambda bindings: foreign_key.answer(Lookup(rows, bindings, parents=1), other.value)),
+            Operator(lambda bindings: foreign_key.answer(sides, Lookup(rows, bindings, parents=1))),
             tuple(kept.store for kept in rows.kept),
             tuple(kept.node for kept in rows.kept),
         )
@@ -87,7 +84,7 @@ class ForeignKeyJoin:
             (other.node,),
             Operator(
                 lambda bindings: foreign_key.tell_subscribers(
-                    Subscribers(bindings.state(spec.name), other.key), other.value, bindings.count
+                    sides, Subscribers(bindings.state(spec.name), other.key), bindings.count
                 )
             ),
             (spec.name,),
@@ -105,14 +102,14 @@ class ForeignKeyJoin:
         )
 
     def _resolve(self, answers: str) -> str:
-        table, other, joiner, left = self.table, self.other, self.joiner, self.left
+        table, extract, joiner, left, sides = self.table, self.extract, self.joiner, self.left, self._sides
         rows = table.origin.rows()
         return table.graph.process(
             self._named(f"{_SUBSCRIPTION}RESPONSE-RESOLVER-PROCESSOR-", "subscription-response-resolver"),
             (answers,),
             Operator(
                 lambda bindings: foreign_key.resolve(
-                    Lookup(rows, bindings, parents=1), joiner, (table.value, other.value), bindings.count, left=left
+                    sides, Lookup(rows, bindings, parents=1), extract, joiner, bindings.count, left=left
                 )
             ),
             tuple(kept.store for kept in rows.kept),
@@ -137,6 +134,10 @@ class ForeignKeyJoin:
         topology.add(SinkNode(sink, parents, topic, key, value, partitioner))
         topology.add(SourceNode(source, (topic,), read_key or key, value))
         return source
+
+    @property
+    def _sides(self) -> foreign_key.Sides:
+        return foreign_key.Sides(self.table.key, self.table.value, self.other.key, self.other.value)
 
     def _named(self, prefix: str, suffix: str) -> str:
         return self.table.graph.name(prefix, None if self.name is None else f"{self.name}-{suffix}")

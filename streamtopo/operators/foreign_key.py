@@ -7,13 +7,14 @@ An answer carries the hash of the left value it was asked for; if the left row h
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import compress
 from typing import Any, NamedTuple
 
 from streamtopo.operators.aggregate import Dropped
 from streamtopo.operators.keeping import Keeping
 from streamtopo.operators.lookup import Lookup
 from streamtopo.operators.subscribers import Subscribers
-from streamtopo.operators.subscription import Instruction, Response, Subscription, hashes_of, prefix_of
+from streamtopo.operators.subscription import Instruction, Response, Subscription, hashes_of, prefix_of, response
 from streamtopo.operators.tables import old_values, put
 from streamtopo.records import OUTDATED, Chunk, Step, each_row
 from streamtopo.serdes import Serde
@@ -28,31 +29,41 @@ Told = Iterable[tuple[Any, Instruction]]
 
 
 class Sides(NamedTuple):
-    """How the two tables are encoded, and the left one's partition."""
+    """How the two tables are encoded."""
 
     key: Serde
     value: Serde
     foreign: Serde
-    partition: int
+    other: Serde
+
+    def foreign_bytes(self, key: Any) -> bytes | None:
+        return None if key is None else self.foreign.encode(key)
+
+    def same(self, one: Any, other: Any) -> bool:
+        """Whether foreign keys, the first of which is one, have equal bytes."""
+        if other is None or self.foreign.exact:
+            return bool(one == other)
+        return self.foreign.encode(one) == self.foreign.encode(other)
 
 
-def subscribe(sides: Sides, extract: Extract, dropped: Dropped, *, left: bool) -> Step:
+def subscribe(sides: Sides, extract: Extract, dropped: Dropped, *, partition: int, left: bool) -> Step:
     """Each update of a left row as one or two messages to foreign keys."""
     instructions = _told_left if left else _told_inner
-    key, value, foreign, partition = sides
 
     def step(chunk: Chunk) -> Chunk:
         chunk = in_order(chunk, dropped)
         places: list[int] = []
         targets: list[Any] = []
         subscriptions: list[Subscription] = []
-        own_bytes: list[Any] = [*key.encode_column(chunk.keys)]
-        rows = zip(chunk.keys, own_bytes, chunk.values, old_values(chunk), hashes_of(value, chunk.values), strict=True)
+        own_bytes: list[Any] = [*sides.key.encode_column(chunk.keys)]
+        rows = zip(
+            chunk.keys, own_bytes, chunk.values, old_values(chunk), hashes_of(sides.value, chunk.values), strict=True
+        )
         for place, (own, own_key, new, old, hash) in enumerate(rows):
             if old is None and new is None:
                 continue
             before, now = (None if one is None else extract(own, one) for one in (old, new))
-            for target, instruction in instructions(new, now, before, foreign, dropped):
+            for target, instruction in instructions(new, now, before, sides, dropped):
                 places.append(place)
                 targets.append(target)
                 subscriptions.append(Subscription(instruction, hash, own_key, partition))
@@ -61,32 +72,25 @@ def subscribe(sides: Sides, extract: Extract, dropped: Dropped, *, left: bool) -
     return step
 
 
-def _told_inner(new: Any, now: Any, before: Any, foreign: Serde, dropped: Dropped) -> Told:
+def _told_inner(new: Any, now: Any, before: Any, sides: Sides, dropped: Dropped) -> Told:
     """A row that is not joined any more is deleted, also where it never was joined: nobody here knows."""
     if new is not None and now is None:
         dropped("null foreign key", 1)
     if now is None:
         if before is not None:
             yield before, Instruction.CANCEL_AND_TELL
-    elif before is None or _same(before, now, foreign):
+    elif before is None or sides.same(before, now):
         yield now, Instruction.TELL_IF_THERE
     else:
         yield before, Instruction.CANCEL
         yield now, Instruction.TELL
 
 
-def _told_left(new: Any, now: Any, before: Any, foreign: Serde, dropped: Dropped) -> Told:
+def _told_left(new: Any, now: Any, before: Any, sides: Sides, dropped: Dropped) -> Told:
     """Every row gets an answer, without a foreign key too: that there is no foreign row."""
-    if before is not None and not _same(before, now, foreign):
+    if before is not None and not sides.same(before, now):
         yield before, Instruction.CANCEL
     yield now, Instruction.TELL
-
-
-def _same(one: Any, other: Any, foreign: Serde) -> bool:
-    """Whether two foreign keys have equal bytes."""
-    if other is None:
-        return False
-    return bool(one == other) if foreign.exact else foreign.encode(one) == foreign.encode(other)
 
 
 def in_order(chunk: Chunk, dropped: Dropped) -> Chunk:
@@ -99,19 +103,28 @@ def in_order(chunk: Chunk, dropped: Dropped) -> Chunk:
 
 
 def resolve(
-    lookup: Lookup, joiner: Callable[[Any, Any], Any], values: tuple[Serde, Serde], dropped: Dropped, *, left: bool
+    sides: Sides, lookup: Lookup, extract: Extract, joiner: Callable[[Any, Any], Any], dropped: Dropped, *, left: bool
 ) -> Step:
     """Answers joined with the left rows they were asked for, as those are now."""
-    value, other = values
+
+    def usable(key: Any, own: Any, hash: bytes, answer: Response) -> bool:
+        """Whether this is the answer that the left row waits for.
+
+        An inner join asks for no answer where an update keeps its foreign key and finds no foreign row: so that there
+        is none holds for the row as it is now too. Kafka Streams 4.1 drops it, and keeps what was joined before.
+        """
+        if answer.hash == hash:
+            return True
+        return not (left or answer.there or own is None) and sides.foreign_bytes(extract(key, own)) == answer.data
 
     def step(chunk: Chunk) -> Chunk:
         chunk, rows = lookup.split(chunk)
         own = [row and row[0] for row in rows]
-        fresh = [answer.hash == hash for answer, hash in zip(chunk.values, hashes_of(value, own), strict=True)]
-        if not all(fresh):
-            dropped("answer to an older row", fresh.count(False))
-            chunk, own = chunk.select(fresh), [one for one, is_fresh in zip(own, fresh, strict=True) if is_fresh]
-        foreign = other.decode_column([answer.value for answer in chunk.values])
+        mask = list(map(usable, chunk.keys, own, hashes_of(sides.value, own), chunk.values))
+        if not all(mask):
+            dropped("answer to an older row", mask.count(False))
+            chunk, own = chunk.select(mask), list(compress(own, mask))
+        foreign = sides.other.decode_column([answer.data if answer.there else None for answer in chunk.values])
         return chunk.with_values(each_row(joined, own, foreign))
 
     def joined(own: Any, foreign: Any) -> Any:
@@ -144,7 +157,7 @@ def keep_subscriptions(state: State, foreign: Serde) -> Keeping:
 _CANCELLED = (Instruction.CANCEL, Instruction.CANCEL_AND_TELL)
 
 
-def answer(lookup: Lookup, other: Serde) -> Step:
+def answer(sides: Sides, lookup: Lookup) -> Step:
     """Each subscription with the foreign row as it is now."""
 
     def step(chunk: Chunk) -> Chunk:
@@ -158,31 +171,28 @@ def answer(lookup: Lookup, other: Serde) -> Step:
         times = [
             time if row is None or row[1] < time else row[1] for time, row in zip(chunk.timestamps, rows, strict=True)
         ]
-        values = other.encode_column(
+        values = sides.other.encode_column(
             [
-                None if row is None or instruction is Instruction.CANCEL_AND_TELL else row[0]
-                for (instruction, *_), row in zip(chunk.values, rows, strict=True)
+                None if row is None or subscription.instruction is Instruction.CANCEL_AND_TELL else row[0]
+                for subscription, row in zip(chunk.values, rows, strict=True)
             ]
         )
-        answers = [
-            Response(hash, value, partition)
-            for (_, hash, _, partition), value in zip(chunk.values, values, strict=True)
-        ]
+        answers = list(map(response, chunk.values, sides.foreign.encode_column(chunk.keys), values))
         keys = [subscription.key for subscription in chunk.values]
         return chunk.with_keys(keys).with_rows(answers, times)
 
     return step
 
 
-def tell_subscribers(subscribers: Subscribers, other: Serde, dropped: Dropped) -> Step:
+def tell_subscribers(sides: Sides, subscribers: Subscribers, dropped: Dropped) -> Step:
     """Each update of a foreign row to all left rows that are subscribed to it then, in the order of their keys."""
 
     def step(chunk: Chunk) -> Chunk:
         chunk, found = subscribers.split(in_order(chunk, dropped))
         places = [place for place, subscriptions in enumerate(found) for _ in subscriptions]
-        values = other.encode_column(chunk.values)
         told = [Subscription.decode(data) for subscriptions in found for data in subscriptions]
-        answers = [Response(one.hash, values[place], one.partition) for place, one in zip(places, told, strict=True)]
+        keys, values = sides.foreign.encode_column(chunk.keys), sides.other.encode_column(chunk.values)
+        answers = [response(one, keys[place], values[place]) for place, one in zip(places, told, strict=True)]
         return chunk.emit(places, [one.key for one in told], answers)
 
     return step

@@ -47,17 +47,22 @@ class Response(NamedTuple):
     """The other table's value for a left row, and the hash of the left value that it answers."""
 
     hash: bytes
-    value: bytes | None
+    there: bool
+    data: bytes
+    """The value or, where there is none, the foreign key."""
     partition: int = -1
     """Where to; not in the message."""
 
     def encode(self) -> bytes:
-        return self.hash + (b"\0" if self.value is None else b"\1" + self.value)
+        return self.hash + bytes([self.there]) + self.data
 
     @classmethod
     def decode(cls, data: bytes) -> Response:
-        there = data[_HASH_BYTES]
-        return cls(data[:_HASH_BYTES], data[_HASH_BYTES + 1 :] if there else None)
+        return cls(data[:_HASH_BYTES], bool(data[_HASH_BYTES]), data[_HASH_BYTES + 1 :])
+
+
+def response(to: Subscription, foreign_key: bytes | None, value: bytes | None) -> Response:
+    return Response(to.hash, value is not None, (foreign_key or b"") if value is None else value, to.partition)
 
 
 SUBSCRIPTION = Serde("subscription", Subscription.encode, Subscription.decode, mutable=False)

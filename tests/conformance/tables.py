@@ -26,11 +26,11 @@ def _filter_not(_: Steps, table: KTable, step: Step) -> KTable:
 
 
 def _map_values(_: Steps, table: KTable, step: Step) -> KTable:
-    return table.map_values(function(step["fn"]), with_key=True, name=step.get("store"))
+    return table.map_values(function(step["fn"]), with_key=True, value=ANY, name=step.get("store"))
 
 
 def _transform_values(_: Steps, table: KTable, step: Step) -> KTable:
-    return table.transform_values(function(step["fn"]), name=step.get("store"))
+    return table.transform_values(function(step["fn"]), value=ANY, name=step.get("store"))
 
 
 def _to_stream(_: Steps, table: KTable, step: Step) -> KStream:
@@ -40,7 +40,7 @@ def _to_stream(_: Steps, table: KTable, step: Step) -> KStream:
 def _join_tables(steps: Steps, table: KTable, step: Step) -> KTable:
     joins = {"inner": table.join, "left": table.left_join, "outer": table.outer_join}
     joiner = function(step["joiner"])
-    joined: KTable = joins[step["kind"]](steps.results[step["other"]], joiner, name=step.get("store"))
+    joined: KTable = joins[step["kind"]](steps.results[step["other"]], joiner, value=ANY, name=step.get("store"))
     return joined
 
 
@@ -51,6 +51,7 @@ def _fk_join(steps: Steps, table: KTable, step: Step) -> KTable:
         function(step["joiner"]),
         foreign_key=function(step["fk_fn"]),
         with_key=True,
+        value=ANY,
         name=step.get("store"),
     )
 

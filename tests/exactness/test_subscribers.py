@@ -1,4 +1,4 @@
-"""The other table's task of a join by a foreign key: each row sees subscriptions and foreign rows as of its own turn."""
+"""The other table's task of a foreign-key join: each row sees subscriptions and foreign rows as of its own turn."""
 
 from __future__ import annotations
 

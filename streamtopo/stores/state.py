@@ -68,6 +68,8 @@ class State:
         self._headers: dict[int, Headers] = {}
         self._sorted: list[bytes] | None = None
         self._log: list[Columns] = []
+        self._flushed: dict[Any, Row | None] = {}
+        """Rows as they last went out of the cache, as far as they were at hand when they were loaded."""
         self._listed: tuple[int, Listed] | None = None
         """The last changes, as asked for when there were so many: a commit flushes them, then takes them."""
 
@@ -86,6 +88,9 @@ class State:
                 self._before.setdefault(key, (private(self._rows[key]), self._dirty.get(key)))
         if self.watched or (self.sends_old and self.forward_each):
             self.first = {key: self.copied(self._rows[key]) for key in index}
+        if self.sends_old and not self.forward_each:
+            unchanged = set(index).difference(self._dirty, self._flushed)
+            self._flushed.update((key, self.copied(self._rows[key])) for key in unchanged)
         return self._rows
 
     def look(self, index: Iterable[Hashable]) -> dict[Any, Row | None]:
@@ -153,9 +158,8 @@ class State:
         if self.forward_each:
             return NOTHING
         keys, values, times, headers = self._last_changes()
-        before = self._committed(
-            keys if self.sends_old else [key for key, value in zip(keys, values, strict=True) if value is None]
-        )
+        wanted = keys if self.sends_old else [key for key, value in zip(keys, values, strict=True) if value is None]
+        before = self._flushed | self._committed([key for key in wanted if key not in self._flushed])
         chunk = Chunk(
             keys if self.spec.key.exact else self.spec.key.decode_column(keys),
             private_column(values) if self.spec.value.mutable else values,
@@ -163,11 +167,8 @@ class State:
             headers,
             old=[row and row[0] for row in map(before.__getitem__, keys)] if self.sends_old else None,
         )
-        if None not in before.values():
-            return chunk
-        return chunk.select(
-            [value is not None or before[key] is not None for key, value in zip(keys, values, strict=True)]
-        )
+        told = [value is not None or before[key] is not None for key, value in zip(keys, values, strict=True)]
+        return chunk if all(told) else chunk.select(told)
 
     def scan(self, start: bytes, stop: bytes | None, *, reverse: bool = False) -> Iterator[tuple[bytes, Row]]:
         """Rows with start <= key bytes < stop (None: to the end) as they are now, this commit's included.
@@ -305,12 +306,16 @@ class State:
 
     def _committed(self, keys: list[Any]) -> dict[Any, Row | None]:
         """Rows as the store has them: what it was when the cache was last flushed."""
-        found = self._store.get_many([self.prefix + key for key in self._placed(keys)])
-        return dict(zip(keys, map(self._decoded, found), strict=True))
+        rows: dict[Any, Row | None] = dict.fromkeys(keys)
+        found = self._store.get_many([self.prefix + key for key in self._placed(keys)]) if keys else []
+        data = [row for row in found if row is not None]
+        times = [time for (time,) in map(_TIME.unpack_from, data)] if self.spec.timestamped else [-1] * len(data)
+        values = self.spec.value.decode_column([row[8:] for row in data] if self.spec.timestamped else data)  # type: ignore[arg-type]
+        there = [key for key, row in zip(keys, found, strict=True) if row is not None]
+        rows.update(zip(there, zip(values, times, strict=True), strict=True))
+        return rows
 
-    def _decoded(self, data: bytes | None) -> Row | None:
-        if data is None:
-            return None
+    def _decoded(self, data: bytes) -> Row:
         if not self.spec.timestamped:
             return self.spec.value.decode(data), -1
         return self.spec.value.decode(data[8:]), _TIME.unpack_from(data)[0]

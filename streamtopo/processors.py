@@ -101,3 +101,17 @@ class Processor:
 
     def close(self) -> None:
         pass
+
+
+class ValueTransformer:
+    """What `KTable.transform_values` runs: like a processor, but it returns the new value, and forwards nothing."""
+
+    def init(self, context: ProcessorContext) -> None:
+        self.context = context
+
+    def transform(self, key: Any, value: Any) -> Any:
+        """The value of the new table's row, or None for no row; `value` is None where there is no row."""
+        return value
+
+    def close(self) -> None:
+        pass

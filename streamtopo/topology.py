@@ -26,6 +26,8 @@ class Bindings(Protocol):
     """What a task offers the operators it opens; the engine implements it (`engine/task.py`)."""
 
     application_id: str
+    partition: int
+    """The task's: that of the records its sources read."""
 
     def state(self, name: str) -> Any:
         """The rows of a store in this task."""

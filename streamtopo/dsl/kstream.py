@@ -327,15 +327,7 @@ class KStream(Coroutines):
         fixed_key: bool,
     ) -> str:
         node = self.graph.name(prefix, name)
-        if isinstance(stores, str):
-            raise TopologyError(
-                f'stores={stores!r} of "{node}" is a name, not a list of them; give stores=["{stores}"]'
-            )
-        stores = tuple(stores)
-        for store in stores:
-            if isinstance(store, StoreSpec) and self.graph.topology.stores.get(store.name) != store:
-                self.graph.topology.add_store(store)
-        used = tuple(store.name if isinstance(store, StoreSpec) else store for store in stores)
+        used = self.graph.use_stores(node, stores)
         operator = Operator(lambda bindings: bindings.process(node, supplier, fixed_key), records=True)
         return self.graph.process(node, (self.node,), operator, used)
 

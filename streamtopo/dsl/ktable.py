@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
+from streamtopo.dsl import table_join
+from streamtopo.dsl.foreign_key import ForeignKeyJoin
+from streamtopo.dsl.grouped_table import KGroupedTable
 from streamtopo.dsl.kstream import KStream
-from streamtopo.dsl.naming import Graph
+from streamtopo.dsl.naming import Graph, next_serde
 from streamtopo.dsl.origin import KeptOrigin, Origin
-from streamtopo.operators import tables
+from streamtopo.dsl.table_derived import Transform, filter_table, map_table, transform_table
+from streamtopo.errors import TopologyError
+from streamtopo.operators import aggregate_table, tables
 from streamtopo.records import Step
-from streamtopo.serdes import Serde
+from streamtopo.serdes import Serde, SerdeLike
 from streamtopo.stores import StoreSpec
 from streamtopo.topology import Bindings, Operator
 
 
 @dataclass(frozen=True)
 class KTable:
+    """Every operator returns a new table. With `name` its rows are kept in a store of that name, to be queried."""
+
     graph: Graph
     node: str
     key: Serde
@@ -27,21 +37,163 @@ class KTable:
         """The store that holds its rows, for `process(stores=[table.store])` and queries; None if nothing needs one."""
         return None if self.origin.store is None else self.origin.store.name
 
-    def to_stream(self, *, name: str | None = None) -> KStream:
-        """Its updates as records; a deleted row is a record without a value."""
+    def to_stream(
+        self,
+        function: Callable[[Any, Any], Any] | None = None,
+        *,
+        key: SerdeLike | None = None,
+        name: str | None = None,
+    ) -> KStream:
+        """Its updates as records, by the key that `function(key, value)` gives; a deleted row has no value."""
         node = self.graph.name("KTABLE-TOSTREAM-", name)
         self.graph.process(node, (self.node,), Operator(lambda _: tables.updates))
-        return KStream(self.graph, node, self.key, self.value)
+        stream = KStream(self.graph, node, self.key, self.value)
+        return stream if function is None else stream.select_key(function, key=key)
+
+    # -- row by row
+
+    def filter(self, predicate: Callable[[Any, Any], object], *, name: str | None = None) -> KTable:
+        """The rows for which `predicate(key, value)` is true; a row that no longer passes is deleted."""
+        return filter_table(self, predicate, name, keep=True)
+
+    def filter_not(self, predicate: Callable[[Any, Any], object], *, name: str | None = None) -> KTable:
+        return filter_table(self, predicate, name, keep=False)
+
+    def map_values(
+        self,
+        function: Callable[..., Any],
+        *,
+        with_key: bool = False,
+        value: SerdeLike | None = None,
+        name: str | None = None,
+    ) -> KTable:
+        """A new value for each row: `function(value)`, or `function(key, value)` with `with_key`; None is no row."""
+        return map_table(self, function, value, name, with_key=with_key)
+
+    def transform_values(
+        self,
+        transformer: Transform,
+        *,
+        stores: Iterable[str | StoreSpec] = (),
+        value: SerdeLike | None = None,
+        name: str | None = None,
+    ) -> KTable:
+        """Like `map_values`, but for deleted rows too: those have None.
+
+        `transformer` is a function of (key, value), or makes a ValueTransformer for each task: its class, usually.
+        """
+        return transform_table(self, transformer, stores, value, name)
+
+    # -- grouping
+
+    def group_by(
+        self,
+        function: Callable[[Any, Any], tuple[Any, Any] | None],
+        *,
+        key: SerdeLike | None = None,
+        value: SerdeLike | None = None,
+        name: str | None = None,
+    ) -> KGroupedTable:
+        """Group by what `function(key, value)` returns, the group and the value; `name` names the repartition topic."""
+        self.origin.send_old(keep=True)
+        key_serde, value_serde = next_serde(key, self.key, key=True), next_serde(value, self.value)
+        operator = Operator(lambda bindings: aggregate_table.regroup(function, key_serde, bindings.count))
+        node = self.graph.process(self.graph.name("KTABLE-SELECT-", name), (self.node,), operator)
+        return KGroupedTable(self.graph, node, key_serde, value_serde, name)
+
+    # -- joins
+
+    def join(
+        self,
+        other: KTable,
+        joiner: Callable[[Any, Any], Any],
+        *,
+        foreign_key: Callable[..., Any] | None = None,
+        with_key: bool = False,
+        value: SerdeLike | None = None,
+        name: str | None = None,
+    ) -> KTable:
+        """The rows of both tables with equal keys: `joiner(value, other's value)`.
+
+        With `foreign_key` each row is joined with the row of `other` whose key is `foreign_key(value)`, or
+        `foreign_key(key, value)` with `with_key`; the joined table has this one's keys.
+        """
+        if foreign_key is None:
+            return self._joined(other, joiner, table_join.INNER, value, name)
+        return self._joined_by(other, joiner, _of_both(foreign_key, with_key), value, name, left=False)
+
+    def left_join(
+        self,
+        other: KTable,
+        joiner: Callable[[Any, Any], Any],
+        *,
+        foreign_key: Callable[..., Any] | None = None,
+        with_key: bool = False,
+        value: SerdeLike | None = None,
+        name: str | None = None,
+    ) -> KTable:
+        """Like `join`, but a row that finds none in `other` is joined with None."""
+        if foreign_key is None:
+            return self._joined(other, joiner, table_join.LEFT, value, name)
+        return self._joined_by(other, joiner, _of_both(foreign_key, with_key), value, name, left=True)
+
+    def outer_join(
+        self,
+        other: KTable,
+        joiner: Callable[[Any, Any], Any],
+        *,
+        value: SerdeLike | None = None,
+        name: str | None = None,
+    ) -> KTable:
+        """The rows of either table; where one has none, `joiner` gets None."""
+        return self._joined(other, joiner, table_join.OUTER, value, name)
+
+    def _joined(
+        self,
+        other: KTable,
+        joiner: Callable[[Any, Any], Any],
+        kind: table_join.Kind,
+        value: SerdeLike | None,
+        name: str | None,
+    ) -> KTable:
+        self._check_same_builder(other)
+        return table_join.join_tables(self, other, joiner, kind, value=value, name=name)
+
+    def _joined_by(
+        self,
+        other: KTable,
+        joiner: Callable[[Any, Any], Any],
+        foreign_key: Callable[[Any, Any], Any],
+        value: SerdeLike | None,
+        name: str | None,
+        *,
+        left: bool,
+    ) -> KTable:
+        self._check_same_builder(other)
+        return ForeignKeyJoin(self, other, foreign_key, joiner, left, name).build(value)
+
+    def _check_same_builder(self, other: KTable) -> None:
+        if other.graph is not self.graph:
+            raise TopologyError(f'"{self.node}" and "{other.node}" come from different builders; use one builder')
+
+
+def _of_both(foreign_key: Callable[..., Any], with_key: bool) -> Callable[[Any, Any], Any]:
+    return foreign_key if with_key else lambda _, value: foreign_key(value)
 
 
 def table_of(stream: KStream, node: str, store: str, *, kept: bool) -> KTable:
     """A node that reads a stream's records as updates of rows; they are kept if asked for, now or by a later join."""
-    origin = KeptOrigin(stream.graph, node, StoreSpec(store, stream.key, stream.value, cached=True), kept=kept)
+    spec = StoreSpec(store, stream.key, stream.value, cached=True)
+    return kept_table(stream.graph, node, stream.node, spec, kept=kept)
 
-    def open_step(bindings: Bindings) -> Step:
-        if origin.store is None:
-            return tables.passing(bindings.count)
-        return tables.upsert(origin.open(bindings), bindings.count)
 
-    stream.graph.process(node, (stream.node,), Operator(open_step), (store,) if kept else ())
-    return KTable(stream.graph, node, stream.key, stream.value, origin)
+def kept_table(graph: Graph, node: str, parent: str, spec: StoreSpec, *, kept: bool) -> KTable:
+    origin = KeptOrigin(graph, node, spec, kept=kept)
+    graph.process(node, (parent,), Operator(partial(_open_table, origin)), (spec.name,) if kept else ())
+    return KTable(graph, node, spec.key, spec.value, origin)
+
+
+def _open_table(origin: KeptOrigin, bindings: Bindings) -> Step:
+    if origin.store is None:
+        return tables.passing(bindings.count)
+    return tables.upsert(origin.open(bindings), bindings.count)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from streamtopo.errors import TopologyError
 from streamtopo.serdes import Serde, SerdeLike, serde_of
+from streamtopo.stores import StoreSpec
 from streamtopo.topology import Operator, ProcessorNode, Topology, valid_name
 
 
@@ -33,6 +37,18 @@ class Graph:
     ) -> str:
         self.topology.add(ProcessorNode(name, parents, operator, stores, watches))
         return name
+
+    def use_stores(self, node: str, stores: Iterable[str | StoreSpec]) -> tuple[str, ...]:
+        """The names of stores that a node of the user's names; those that it describes are added."""
+        if isinstance(stores, str):
+            raise TopologyError(
+                f'stores={stores!r} of "{node}" is a name, not a list of them; give stores=["{stores}"]'
+            )
+        stores = tuple(stores)
+        for store in stores:
+            if isinstance(store, StoreSpec) and self.topology.stores.get(store.name) != store:
+                self.topology.add_store(store)
+        return tuple(store.name if isinstance(store, StoreSpec) else store for store in stores)
 
 
 def next_serde(given: SerdeLike | None, before: Serde, *, key: bool = False) -> Serde:

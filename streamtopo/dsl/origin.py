@@ -30,10 +30,14 @@ class Origin(Protocol):
 class KeptOrigin:
     """A node that keeps rows in a store, or would if somebody asked."""
 
-    def __init__(self, graph: Graph, node: str, spec: StoreSpec, *, kept: bool) -> None:
+    def __init__(
+        self, graph: Graph, node: str, spec: StoreSpec, *, kept: bool, parents: tuple[Origin, ...] = ()
+    ) -> None:
+        """`parents` are tables whose old values this one's are made from, rather than taken from its own rows."""
         self._graph = graph
         self._node = node
         self._spec = spec
+        self._parents = parents
         self.sends_old = False
         self.store: StoreSpec | None = graph.topology.add_store(spec) if kept else None
 
@@ -44,6 +48,8 @@ class KeptOrigin:
     def send_old(self, *, keep: bool) -> bool:
         if keep:
             self._keep()
+        for parent in self._parents:
+            parent.send_old(keep=keep)
         self.sends_old = self.store is not None
         return self.sends_old
 
@@ -65,6 +71,7 @@ class DerivedOrigin:
     store = None
 
     def __init__(self, parents: tuple[Origin, ...], derive: Callable[..., Row | None]) -> None:
+        """`derive(key, row of each parent)` gives the row."""
         self._parents = parents
         self._derive = derive
         self.sends_old = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from streamtopo.errors import PartitionError
@@ -77,20 +77,18 @@ def _repartition_counts(
     reads: Iterable[tuple[str, ...]],
     known: Mapping[str, int],
 ) -> dict[str, int]:
-    """As asked for; else as many as the topics it is read together with; else as the largest that feeds it."""
-    counts = {
+    """As asked for; else as many as the topics it is read together with; else as the largest that feeds those."""
+    given = {
         topology.topic_of(name): wanted.partitions
         for name, wanted in topology.repartitions.items()
         if wanted.partitions is not None
     }
-    beside, feeding = _neighbours(topology, subtopologies, reads)
-    waiting = [topic for topic in map(topology.topic_of, topology.repartitions) if topic not in counts]
+    waiting = [topic for topic in map(topology.topic_of, topology.repartitions) if topic not in given]
+    depends = _dependencies(topology, subtopologies, reads, set(waiting))
+    counts = {name: count for name, count in known.items() if name not in waiting} | given
     while waiting:
-        found = {}
-        for topic in waiting:
-            sources = beside[topic] or feeding[topic]
-            if all(name in known or name in counts for name in sources):
-                found[topic] = max((known.get(name) or counts[name] for name in sources), default=0)
+        # Tables joined by a foreign key feed each other: then what is known of their sources decides.
+        found = _found(waiting, depends, counts, all) or _found(waiting, depends, counts, any)
         if not found:
             raise PartitionError(
                 f"the partition counts of {', '.join(waiting)} depend on each other; "
@@ -101,19 +99,36 @@ def _repartition_counts(
     return counts
 
 
-def _neighbours(
-    topology: Topology, subtopologies: Iterable[Subtopology], reads: Iterable[tuple[str, ...]]
-) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
-    """For each repartition topic: topics of others that are read beside it, and topics that feed its writers."""
-    internal = set(map(topology.topic_of, topology.repartitions))
-    beside: dict[str, set[str]] = {topic: set() for topic in internal}
-    feeding: dict[str, set[str]] = {topic: set() for topic in internal}
+def _found(
+    waiting: list[str],
+    depends: Mapping[str, set[str]],
+    counts: Mapping[str, int],
+    enough: Callable[[Iterable[object]], bool],
+) -> dict[str, int]:
+    return {
+        topic: max((counts[name] for name in depends[topic] if name in counts), default=0)
+        for topic in waiting
+        if enough([name in counts for name in depends[topic]])
+    }
+
+
+def _dependencies(
+    topology: Topology,
+    subtopologies: Iterable[Subtopology],
+    reads: Iterable[tuple[str, ...]],
+    undecided: set[str],
+) -> dict[str, set[str]]:
+    """For each topic whose count is not decided: the topics that decide it."""
+    beside: dict[str, set[str]] = {topic: set() for topic in undecided}
+    together: dict[str, set[str]] = {topic: {topic} for topic in undecided}
+    feeding: dict[str, set[str]] = {topic: set() for topic in undecided}
     for subtopology, topics in zip(subtopologies, reads, strict=True):
-        for topic in internal.intersection(topics):
-            beside[topic].update(set(topics) - internal)
-        for topic in internal.intersection(_written(topology, subtopology)):
+        for topic in undecided.intersection(topics):
+            beside[topic].update(set(topics) - undecided)
+            together[topic].update(undecided.intersection(topics))
+        for topic in undecided.intersection(_written(topology, subtopology)):
             feeding[topic].update(topics)
-    return beside, feeding
+    return {topic: beside[topic] or set().union(*map(feeding.__getitem__, together[topic])) for topic in undecided}
 
 
 def _written(topology: Topology, subtopology: Subtopology) -> set[str]:

@@ -85,6 +85,7 @@ class Task:
         self.id = id
         self.task_id = str(id)
         self.application_id = topology.application_id
+        self.partition = id.partition
         self.subtopology = subtopology
         self.inputs: dict[TopicPartition, Input] = {}
         self.dropped: dict[str, int] = {}

@@ -52,7 +52,7 @@ class State:
         self._older: dict[Any, Row | None] = {}
         self._before: dict[Any, tuple[Row | None, int | None]] | None = None
         self.first: dict[Any, Row | None] = {}
-        """If watched, or old values are sent: the rows last loaded, as they were then."""
+        """If watched, or old values are sent with each change: the rows last loaded, as they were then."""
         self._puts = NOTHING
         self._expired = 0
         """The first segment that may have rows."""
@@ -68,10 +68,10 @@ class State:
         self._headers: dict[int, Headers] = {}
         self._sorted: list[bytes] | None = None
         self._log: list[Columns] = []
+        self._flushed: dict[Any, Row | None] = {}
+        """Rows as they last went out of the cache, as far as they were at hand when they were loaded."""
         self._listed: tuple[int, Listed] | None = None
         """The last changes, as asked for when there were so many: a commit flushes them, then takes them."""
-        self._flushed: dict[Any, Row | None] = {}
-        """Where old values are sent: the changed rows as they last went out of the cache."""
 
     # -- rows
 
@@ -86,10 +86,11 @@ class State:
         if self._before is not None:
             for key in index:
                 self._before.setdefault(key, (private(self._rows[key]), self._dirty.get(key)))
-        if self.watched or self.sends_old:
+        if self.watched or (self.sends_old and self.forward_each):
             self.first = {key: self.copied(self._rows[key]) for key in index}
-            if self.sends_old:
-                self._flushed = self.first | self._flushed
+        if self.sends_old and not self.forward_each:
+            unchanged = set(index).difference(self._dirty, self._flushed)
+            self._flushed.update((key, self.copied(self._rows[key])) for key in unchanged)
         return self._rows
 
     def look(self, index: Iterable[Hashable]) -> dict[Any, Row | None]:
@@ -158,17 +159,24 @@ class State:
         return self.forward_each or self.watched
 
     def flush(self) -> Chunk:
-        """The changes that the cache held back, in the order of the keys' last changes."""
+        """The changes that the cache held back, in the order of the keys' last changes.
+
+        Of a row that was made and deleted since the last flush nobody hears.
+        """
         if self.forward_each:
             return NOTHING
         keys, values, times, headers = self._last_changes()
-        return Chunk(
+        wanted = keys if self.sends_old else [key for key, value in zip(keys, values, strict=True) if value is None]
+        before = self._flushed | self._committed([key for key in wanted if key not in self._flushed])
+        chunk = Chunk(
             keys if self.spec.key.exact else self.spec.key.decode_column(keys),
             private_column(values) if self.spec.value.mutable else values,
             times,
             headers,
-            old=[row and row[0] for row in map(self._flushed.get, keys)] if self.sends_old else None,
+            old=[row and row[0] for row in map(before.__getitem__, keys)] if self.sends_old else None,
         )
+        told = [value is not None or before[key] is not None for key, value in zip(keys, values, strict=True)]
+        return chunk if all(told) else chunk.select(told)
 
     def scan(self, start: bytes, stop: bytes | None, *, reverse: bool = False) -> Iterator[tuple[bytes, Row]]:
         """Rows with start <= key bytes < stop (None: to the end) as they are now, this commit's included.
@@ -302,13 +310,20 @@ class State:
         if older:
             self._rows.update((key, older[key]) for key in missing if key in older)
             missing.difference_update(self._rows)
-        keys: list[Any] = list(missing)
-        found = self._store.get_many([self.prefix + key for key in self._placed(keys)])
-        self._rows.update(zip(keys, map(self._decoded, found), strict=True))
+        self._rows.update(self._committed(list(missing)))
 
-    def _decoded(self, data: bytes | None) -> Row | None:
-        if data is None:
-            return None
+    def _committed(self, keys: list[Any]) -> dict[Any, Row | None]:
+        """Rows as the store has them: what it was when the cache was last flushed."""
+        rows: dict[Any, Row | None] = dict.fromkeys(keys)
+        found = self._store.get_many([self.prefix + key for key in self._placed(keys)]) if keys else []
+        data = [row for row in found if row is not None]
+        times = [time for (time,) in map(_TIME.unpack_from, data)] if self.spec.timestamped else [-1] * len(data)
+        values = self.spec.value.decode_column([row[8:] for row in data] if self.spec.timestamped else data)  # type: ignore[arg-type]
+        there = [key for key, row in zip(keys, found, strict=True) if row is not None]
+        rows.update(zip(there, zip(values, times, strict=True), strict=True))
+        return rows
+
+    def _decoded(self, data: bytes) -> Row:
         if not self.spec.timestamped:
             return self.spec.value.decode(data), -1
         return self.spec.value.decode(data[8:]), _TIME.unpack_from(data)[0]

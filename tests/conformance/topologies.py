@@ -9,6 +9,7 @@ from typing import Any
 
 from streamtopo import KGroupedStream, KStream, KTable, StreamsBuilder, Topology, key_value_store
 from streamtopo.stores import StoreSpec
+from tests.conformance import tables
 from tests.conformance.functions import Function, function, s
 from tests.conformance.processors import spec_of, supplier
 from tests.conformance.unsupported import Unsupported
@@ -59,11 +60,12 @@ class Steps:
         return Built(topology, self.captured, self.peeked, self.seen)
 
     def _apply(self, step: Step) -> None:
-        operator = OPERATORS.get(step["op"])
+        last = step.get("from", self._last)
+        before = None if last is None else self.results[last]
+        operator = tables.OPERATORS.get(type(before), {}).get(step["op"]) or OPERATORS.get(step["op"])
         if operator is None:
             raise Unsupported(step["op"])
-        before = step.get("from", self._last)
-        result = operator(self, None if before is None else self.results[before], step)
+        result = operator(self, before, step)
         if result is not None:
             self._last = step.get("id", f"_{len(self.results)}")
             self.results[self._last] = result
@@ -191,11 +193,6 @@ def _to_table(stream: KStream, step: Step) -> KTable:
     return stream.to_table(store=step.get("store"))
 
 
-def _to_stream(_: Steps, table: KTable, step: Step) -> KStream:
-    stream = table.to_stream()
-    return stream.select_key(function(step["key_fn"])) if "key_fn" in step else stream
-
-
 def _group_by_key(stream: KStream, step: Step) -> KGroupedStream:
     return stream.group_by_key(name=step.get("name"))
 
@@ -238,7 +235,6 @@ OPERATORS: dict[str, Callable[[Steps, Any, Step], Any]] = {
     "process": _on_streams(_process),
     "process_values": _on_streams(_process_values),
     "to_table": _on_streams(_to_table),
-    "to_stream": _to_stream,
     "group_by_key": _on_streams(_group_by_key),
     "group_by": _on_streams(_group_by),
     "count": _count,

@@ -8,10 +8,12 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from streamtopo import KStream, Processor, ProcessorContext, Record, StreamsBuilder, Topology, key_value_store
+from streamtopo import KStream, KTable, Processor, ProcessorContext, Record, StreamsBuilder, Topology, key_value_store
 from streamtopo.testing import DriverRecord
 
 OUTPUTS = ("out-1", "out-2")
+GROUPED = tuple(f"grouped-s{number}" for number in range(5))
+"""Written by tasks of their own, each by one."""
 
 
 class Tally(Processor):
@@ -110,6 +112,11 @@ def step(stream: KStream, streams: list[KStream], draw: Callable[[Any], Any], na
             )
             other = draw(st.sampled_from([table.to_stream(), stream, *streams]))
             return [table.to_stream(), other.join(table, pair)]
+        case "table join":
+            other = draw(st.sampled_from([stream, *streams]))
+            return tables_joined(
+                stream.to_table(), other.to_table(store=draw(st.sampled_from([name, None]))), draw, name
+            )
         case _:
             stream.select_key(lambda key, value: f"{key}{len(value) % 2}", key=str).to(OUTPUTS[len(name) % 2])
             return [stream]
@@ -121,6 +128,50 @@ def pair(value: list[Any], row: list[Any] | None) -> list[Any]:
         row.append("joined")
     value.append("read")
     return [*value, row]
+
+
+def tables_joined(left: KTable, right: KTable, draw: Callable[[Any], Any], name: str) -> list[KStream]:
+    """Two tables, changed and joined in a random way; then what came of that with one of them once more."""
+    for number in range(draw(st.integers(1, 3))):
+        kept = f"{name}-{number}" if draw(st.booleans()) else None
+        match draw(st.sampled_from(["filter", "filter not", "map", "transform", "inner", "left", "outer"])):
+            case "filter":
+                left = left.filter(lambda _, value: len(str(value)) % 3 != 0, name=kept)
+            case "filter not":
+                left = left.filter_not(lambda key, _: key == "a", name=kept)
+            case "map":
+                left = left.map_values(mark(name), name=kept)
+            case "transform":
+                left = left.transform_values(lambda key, value: value and [key, *value], name=kept)
+            case kind:
+                joins = {"inner": left.join, "left": left.left_join, "outer": left.outer_join}
+                left = joins[kind](right, both, name=kept)
+    if draw(st.booleans()):
+        history = left.group_by(lambda key, value: (key, [len(str(value))])).aggregate(list, added, removed)
+        history.to_stream().to(f"grouped-{name}")
+    return [left.to_stream().map_values(lambda value: value or ["deleted"]), right.to_stream().filter(there)]
+
+
+def both(left: list[Any] | None, right: list[Any] | None) -> list[Any]:
+    """Changes and keeps what it is given."""
+    for value in (left, right):
+        if value is not None:
+            value.append("joined")
+    return [len(str(left)), left, right][: 3 if len(str([left, right])) < 200 else 1]
+
+
+def added(_: str, value: list[int], row: list[Any]) -> list[Any]:
+    row.append(["added", *value])
+    return row[-4:]
+
+
+def removed(_: str, value: list[int], row: list[Any]) -> list[Any] | None:
+    row.append(["removed", *value])
+    return row[-4:] if len(row) != 2 else None
+
+
+def there(_: str, value: object) -> bool:
+    return value is not None
 
 
 def watched(stream: KStream, store: str) -> KStream:
@@ -140,6 +191,8 @@ STEPS = [
     "table",
     "join",
     "join aggregate",
+    "table join",
+    "table join",
     "sink",
 ]
 

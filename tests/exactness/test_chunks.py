@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from streamtopo.testing import Driver, DriverRecord
 from streamtopo.topology import Topology
-from tests.exactness.graphs import OUTPUTS, records, topologies
+from tests.exactness.graphs import GROUPED, OUTPUTS, records, topologies
 
 
 def outputs(driver: Driver) -> dict[str, list[DriverRecord]]:
-    return {topic: driver.records(topic) for topic in OUTPUTS if topic in driver.log.topics()}
+    return {topic: driver.records(topic) for topic in (*OUTPUTS, *GROUPED) if topic in driver.log.topics()}
 
 
 def rows(driver: Driver) -> dict[str, list[Any]]:

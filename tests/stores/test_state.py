@@ -94,7 +94,9 @@ class Twin:
             headers = flushed.headers or [()] * len(flushed)
             forwarded = list(zip(flushed.keys, flushed.values, flushed.timestamps, headers, strict=True))
             assert [(self.spec.key.encode(key), *rest) for key, *rest in forwarded] == [
-                (self.spec.key.encode(key), *rest) for key, *rest in last
+                (self.spec.key.encode(key), value, *rest)
+                for key, value, *rest in last
+                if value is not None or self.spec.key.encode(key) in self.committed
             ]
             spoil(flushed.values)
         changes, logged = self.state.take_changes()
@@ -197,7 +199,7 @@ def test_a_cached_key_is_forwarded_once_in_the_order_of_last_changes() -> None:
     updated(state, ("a", [1], 1), ("b", [2], 2))
     updated(state, ("c", [3], 3), ("a", [4], 4), ("c", None, 5), ("b", [6], 0))
     flushed = state.flush()
-    assert (flushed.keys, flushed.values, flushed.timestamps) == (["a", "c", "b"], [[4], None, [6]], [4, 5, 0])
+    assert (flushed.keys, flushed.values, flushed.timestamps) == (["a", "b"], [[4], [6]], [4, 0])
 
 
 def test_caching_starts_again_after_the_commit_that_a_failure_was_looked_for_in() -> None:
@@ -259,3 +261,22 @@ def test_rows_with_and_without_time() -> None:
 def test_no_name_is_the_beginning_of_another() -> None:
     prefixes = [prefix_of(name) for name in ("s", "s1", "ss", "s-", "s.s")]
     assert [(a, b) for a in prefixes for b in prefixes if a != b and b.startswith(a)] == []
+
+
+def test_a_flush_tells_the_values_of_the_last_flush_and_nothing_of_rows_that_came_and_went() -> None:
+    store = MemoryStore()
+    state = State(spec_of(), store, cached=True)
+    state.sends_old = True
+
+    def flushed(*puts: tuple[str, list[int] | None]) -> list[tuple[str, list[int] | None, list[int] | None]]:
+        for key, value in puts:
+            state.load([key])[key] = None if value is None else (value, 0)
+            state.changed([key], Chunk([key], [value], [0]))
+        out = state.flush()
+        store.write(state.take_changes()[0], {})
+        state.committed()
+        return list(zip(out.keys, out.values, out.old or [], strict=True))
+
+    assert flushed(("a", [1]), ("b", [1]), ("a", [2]), ("b", None)) == [("a", [2], None)]
+    assert flushed(("a", [3]), ("a", None), ("b", None)) == [("a", None, [2])]
+    assert flushed(("a", [4]), ("a", [5])) == [("a", [5], None)]

@@ -10,6 +10,7 @@ from typing import TypedDict, assert_type
 
 from streamtopo import (
     KGroupedStream,
+    KGroupedTable,
     KStream,
     KTable,
     Processor,
@@ -19,6 +20,7 @@ from streamtopo import (
     StreamsBuilder,
     StreamtopoError,
     Topology,
+    ValueTransformer,
     key_value_store,
 )
 from streamtopo.testing import Driver
@@ -79,6 +81,37 @@ def tables(orders: KStream) -> None:
     grouped.aggregate(lambda: 0, lambda key, order, total: total + order.cents, value=int, name="spent")
     orders.group_by_key().count().to_stream().to("counts")
     orders.to_table(store="latest").to_stream(name="changes").to("latest")
+
+
+class Rounded(ValueTransformer):
+    def transform(self, key: str, cents: int | None) -> int:
+        return round(cents or 0, -2)
+
+
+def tables_of_tables(builder: StreamsBuilder) -> None:
+    orders = builder.table("orders", key=str, value=Order)
+    customers = builder.table("customers", key=str, value=str, name="customers")
+    cents = orders.filter(lambda key, order: order.cents > 0).map_values(
+        lambda order: order.cents, value=int, name="cents"
+    )
+    assert_type(cents, KTable)
+    cents.filter_not(lambda key, cents: cents > 100, name="large").to_stream(lambda key, cents: cents, key=int).to(
+        "large"
+    )
+    cents.transform_values(lambda key, cents: cents or 0).to_stream()
+    cents.transform_values(Rounded, stores=["seen"], name="rounded")
+    grouped = orders.group_by(lambda key, order: (order.customer, order.cents), key=str, value=int, name="by-customer")
+    assert_type(grouped, KGroupedTable)
+    assert_type(grouped.count(name="orders"), KTable)
+    grouped.reduce(lambda total, cents: total + cents, lambda total, cents: total - cents)
+    grouped.aggregate(
+        lambda: 0, lambda key, cents, total: total + cents, lambda key, cents, total: total - cents, value=int
+    )
+    assert_type(orders.join(customers, lambda order, name: name, value=str), KTable)
+    orders.left_join(customers, lambda order, name: (order, name), value=list, name="pairs")
+    orders.outer_join(customers, lambda order, name: order or name)
+    orders.join(customers, lambda order, name: name, foreign_key=lambda order: order.customer, value=str)
+    orders.left_join(customers, max, foreign_key=lambda key, order: key[0], with_key=True, value=str, name="named")
 
 
 class Deduplicate(Processor):

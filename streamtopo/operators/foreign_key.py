@@ -1,0 +1,198 @@
+"""A table joined with another by a foreign key, in four steps: subscribe, keep, answer, and join what was answered.
+
+The other table's task keeps a subscription for each left row, so that an update of a foreign row reaches all of them.
+An answer carries the hash of the left value it was asked for; if the left row has changed since, it is dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import compress
+from typing import Any, NamedTuple
+
+from streamtopo.operators.aggregate import Dropped
+from streamtopo.operators.keeping import Keeping
+from streamtopo.operators.lookup import Lookup
+from streamtopo.operators.subscribers import Subscribers
+from streamtopo.operators.subscription import Instruction, Response, Subscription, hashes_of, prefix_of, response
+from streamtopo.operators.tables import old_values, put
+from streamtopo.records import OUTDATED, Chunk, Step, each_row
+from streamtopo.serdes import Serde
+from streamtopo.stores.state import State
+
+Extract = Callable[[Any, Any], Any]
+"""(key, value of a left row) -> the key of a row of the other table, or None."""
+Told = Iterable[tuple[Any, Instruction]]
+
+
+# -- with the left table
+
+
+class Sides(NamedTuple):
+    """How the two tables are encoded."""
+
+    key: Serde
+    value: Serde
+    foreign: Serde
+    other: Serde
+
+    def foreign_bytes(self, key: Any) -> bytes | None:
+        return None if key is None else self.foreign.encode(key)
+
+    def same(self, one: Any, other: Any) -> bool:
+        """Whether foreign keys, the first of which is one, have equal bytes."""
+        if other is None or self.foreign.exact:
+            return bool(one == other)
+        return self.foreign.encode(one) == self.foreign.encode(other)
+
+
+def subscribe(sides: Sides, extract: Extract, dropped: Dropped, *, partition: int, left: bool) -> Step:
+    """Each update of a left row as one or two messages to foreign keys."""
+    instructions = _told_left if left else _told_inner
+
+    def step(chunk: Chunk) -> Chunk:
+        chunk = in_order(chunk, dropped)
+        places: list[int] = []
+        targets: list[Any] = []
+        subscriptions: list[Subscription] = []
+        own_bytes: list[Any] = [*sides.key.encode_column(chunk.keys)]
+        rows = zip(
+            chunk.keys, own_bytes, chunk.values, old_values(chunk), hashes_of(sides.value, chunk.values), strict=True
+        )
+        for place, (own, own_key, new, old, hash) in enumerate(rows):
+            if old is None and new is None:
+                continue
+            before, now = (None if one is None else extract(own, one) for one in (old, new))
+            for target, instruction in instructions(new, now, before, sides, dropped):
+                places.append(place)
+                targets.append(target)
+                subscriptions.append(Subscription(instruction, hash, own_key, partition))
+        return chunk.emit(places, targets, subscriptions)
+
+    return step
+
+
+def _told_inner(new: Any, now: Any, before: Any, sides: Sides, dropped: Dropped) -> Told:
+    """A row that is not joined any more is deleted, also where it never was joined: nobody here knows."""
+    if new is not None and now is None:
+        dropped("null foreign key", 1)
+    if now is None:
+        if before is not None:
+            yield before, Instruction.CANCEL_AND_TELL
+    elif before is None or sides.same(before, now):
+        yield now, Instruction.TELL_IF_THERE
+    else:
+        yield before, Instruction.CANCEL
+        yield now, Instruction.TELL
+
+
+def _told_left(new: Any, now: Any, before: Any, sides: Sides, dropped: Dropped) -> Told:
+    """Every row gets an answer, without a foreign key too: that there is no foreign row."""
+    if before is not None and not sides.same(before, now):
+        yield before, Instruction.CANCEL
+    yield now, Instruction.TELL
+
+
+def in_order(chunk: Chunk, dropped: Dropped) -> Chunk:
+    """Without updates of versions before the latest."""
+    if chunk.old is None or all(old is not OUTDATED for old in chunk.old):
+        return chunk
+    mask = [old is not OUTDATED for old in chunk.old]
+    dropped("out of order", mask.count(False))
+    return chunk.select(mask)
+
+
+def resolve(
+    sides: Sides, lookup: Lookup, extract: Extract, joiner: Callable[[Any, Any], Any], dropped: Dropped, *, left: bool
+) -> Step:
+    """Answers joined with the left rows they were asked for, as those are now."""
+
+    def usable(key: Any, own: Any, hash: bytes, answer: Response) -> bool:
+        """Whether this is the answer that the left row waits for.
+
+        An inner join asks for no answer where an update keeps its foreign key and finds no foreign row: so that there
+        is none holds for the row as it is now too. Kafka Streams 4.1 drops it, and keeps what was joined before.
+        """
+        if answer.hash == hash:
+            return True
+        return not (left or answer.there or own is None) and sides.foreign_bytes(extract(key, own)) == answer.data
+
+    def step(chunk: Chunk) -> Chunk:
+        chunk, rows = lookup.split(chunk)
+        own = [row and row[0] for row in rows]
+        mask = list(map(usable, chunk.keys, own, hashes_of(sides.value, own), chunk.values))
+        if not all(mask):
+            dropped("answer to an older row", mask.count(False))
+            chunk, own = chunk.select(mask), list(compress(own, mask))
+        foreign = sides.other.decode_column([answer.data if answer.there else None for answer in chunk.values])
+        return chunk.with_values(each_row(joined, own, foreign))
+
+    def joined(own: Any, foreign: Any) -> Any:
+        return None if own is None or (foreign is None and not left) else joiner(own, foreign)
+
+    return step
+
+
+# -- with the other table
+
+
+def keep_subscriptions(state: State, foreign: Serde) -> Keeping:
+    """Passes subscriptions on; those without a foreign key have nothing to be kept for."""
+
+    def step(chunk: Chunk) -> Chunk:
+        kept = chunk.select([key is not None for key in chunk.keys]) if None in chunk.keys else chunk
+        keys = [
+            prefix_of(key or b"") + subscription.key
+            for key, subscription in zip(foreign.encode_column(kept.keys), kept.values, strict=True)
+        ]
+        values = [
+            None if subscription.instruction in _CANCELLED else subscription.encode() for subscription in kept.values
+        ]
+        put(state, kept.with_keys(keys).with_values(values))
+        return chunk
+
+    return Keeping(step, state)
+
+
+_CANCELLED = (Instruction.CANCEL, Instruction.CANCEL_AND_TELL)
+
+
+def answer(sides: Sides, lookup: Lookup) -> Step:
+    """Each subscription with the foreign row as it is now."""
+
+    def step(chunk: Chunk) -> Chunk:
+        chunk, rows = lookup.split(chunk)
+        told = [
+            instruction is not Instruction.CANCEL and (row is not None or instruction is not Instruction.TELL_IF_THERE)
+            for (instruction, *_), row in zip(chunk.values, rows, strict=True)
+        ]
+        if not all(told):
+            chunk, rows = chunk.select(told), [row for row, is_told in zip(rows, told, strict=True) if is_told]
+        times = [
+            time if row is None or row[1] < time else row[1] for time, row in zip(chunk.timestamps, rows, strict=True)
+        ]
+        values = sides.other.encode_column(
+            [
+                None if row is None or subscription.instruction is Instruction.CANCEL_AND_TELL else row[0]
+                for subscription, row in zip(chunk.values, rows, strict=True)
+            ]
+        )
+        answers = list(map(response, chunk.values, sides.foreign.encode_column(chunk.keys), values))
+        keys = [subscription.key for subscription in chunk.values]
+        return chunk.with_keys(keys).with_rows(answers, times)
+
+    return step
+
+
+def tell_subscribers(sides: Sides, subscribers: Subscribers, dropped: Dropped) -> Step:
+    """Each update of a foreign row to all left rows that are subscribed to it then, in the order of their keys."""
+
+    def step(chunk: Chunk) -> Chunk:
+        chunk, found = subscribers.split(in_order(chunk, dropped))
+        places = [place for place, subscriptions in enumerate(found) for _ in subscriptions]
+        told = [Subscription.decode(data) for subscriptions in found for data in subscriptions]
+        keys, values = sides.foreign.encode_column(chunk.keys), sides.other.encode_column(chunk.values)
+        answers = [response(one, keys[place], values[place]) for place, one in zip(places, told, strict=True)]
+        return chunk.emit(places, [one.key for one in told], answers)
+
+    return step

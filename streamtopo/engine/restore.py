@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from streamtopo.logs import Log, Topic
 from streamtopo.records import TopicPartition
 from streamtopo.stores import Store, StoreSpec
-from streamtopo.stores.layout import prefix_of
-from streamtopo.stores.state import stored_rows
+from streamtopo.stores.layout import past_of, prefix_of, stored_rows
 from streamtopo.stores.trust import Facts, why_not_trusted
 
 logger = logging.getLogger("streamtopo")
@@ -67,5 +66,5 @@ class Restoration:
         return Facts(self.log.id, topic.id or topic.name, self.start, self.end, self.now(), retention)
 
     def _empty(self) -> None:
-        prefix = prefix_of(self.spec.name)
-        self.store.delete_range(prefix, prefix[:-1] + b"\1", forget=self.spec.name)
+        name = self.spec.name
+        self.store.delete_range(prefix_of(name), past_of(name), forget=name)

@@ -28,7 +28,7 @@ def sink_step(node: SinkNode, topic: str, outbox: Outbox, keyless: int, context_
             chunk.headers,
         )
         count = outbox.count(topic)
-        partitions = partitions_of(columns.keys, count, keyless)
+        partitions = partitions_of(node.key.inner_keys(columns.keys), count, keyless)
         if node.partitioner is not None:
             partitions = _chosen(node.partitioner, topic, chunk, count, partitions)
         outbox.add(topic, Written(columns, partitions, chunk.order))

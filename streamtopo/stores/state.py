@@ -11,7 +11,16 @@ from typing import Any
 
 from streamtopo.records import NOTHING, Chunk, Columns, Headers, private, private_column
 from streamtopo.stores import Store, StoreSpec
-from streamtopo.stores.layout import SEGMENT_BYTES, placed, prefix_of, segment_start
+from streamtopo.stores.layout import (
+    SEGMENT_BYTES,
+    placed,
+    prefix_of,
+    segment_start,
+    stored_rows,
+    timed,
+    timed_prefix_of,
+    untimed,
+)
 
 Row = tuple[Any, int]
 """A value and its timestamp."""
@@ -54,8 +63,9 @@ class State:
         self.first: dict[Any, Row | None] = {}
         """If watched, or old values are sent: the rows last loaded, as they were then."""
         self._puts = NOTHING
-        self._expired = 0
-        """The first segment that may have rows."""
+        self._expired = segment_start(0)
+        """Where the first rows are that may still have to be deleted for their age."""
+        self.commits = 0
         self._begin()
 
     def _begin(self) -> None:
@@ -66,7 +76,11 @@ class State:
         """The number of each changed key's last change."""
         self._times: list[int] = []
         self._headers: dict[int, Headers] = {}
+        self._live: bytes | None = None
+        self.commits += 1
         self._sorted: list[bytes] | None = None
+        self._born: set[Any] = set()
+        """Keys that had no row before this commit: if they have none after it, nobody need know of them."""
         self._log: list[Columns] = []
         self._listed: tuple[int, Listed] | None = None
         """The last changes, as asked for when there were so many: a commit flushes them, then takes them."""
@@ -91,6 +105,16 @@ class State:
             if self.sends_old:
                 self._flushed = self.first | self._flushed
         return self._rows
+
+    def absent(self, key: Any) -> None:
+        """What `load` does, for one key that is known to have no row."""
+        if key not in self._rows:
+            self._rows[key] = None
+            self._born.add(key)
+        if self._before is not None:
+            self._before.setdefault(key, (private(self._rows[key]), self._dirty.get(key)))
+        if self.watched or self.sends_old:
+            self.first.setdefault(key, None)
 
     def look(self, index: Iterable[Hashable]) -> dict[Any, Row | None]:
         """All kept rows, these among them, only to be read."""
@@ -179,18 +203,43 @@ class State:
         merged = merge(old, sorted(new.items(), reverse=reverse), key=_key, reverse=reverse)
         return ((key[self._segment_bytes :], row) for key, row in merged if row is not None)
 
+    def by_time(self, start: int, stop: int) -> list[tuple[Hashable, Row]]:
+        """Rows with start <= time in their key < stop, as they are now, by time and then by the rest of the key."""
+        spec, prefix = self.spec, timed_prefix_of(self.spec.name)
+        first, past = (max(0, time).to_bytes(8) for time in (start, stop))
+        stored = {key[len(prefix) :] for key, _ in self._store.scan(prefix + first, prefix + past)}
+        changed = {key for key in map(self._timed, self._dirty) if first <= key < past}
+        keys = [untimed(spec, key) for key in sorted(stored | changed)]
+        index = spec.key.decode_column([*keys]) if spec.key.exact else keys
+        rows = self.look(index)
+        return [(key, row) for key in index if (row := self.copied(rows[key])) is not None]
+
+    def committed_keys(self, start: bytes, stop: bytes) -> list[bytes]:
+        """The keys with start <= segment and key bytes < stop that are in the store, whatever this commit changed."""
+        cut = len(self.prefix) + self._segment_bytes
+        return [key[cut:] for key, _ in self._store.scan(self.prefix + start, self.prefix + stop)]
+
     def expire(self, before: int, limit: int) -> None:
-        """Delete up to `limit` rows of the segments that end before this time, oldest first."""
-        live = before // self.spec.segment
-        if live <= self._expired:
+        """Delete up to `limit` rows of the segments that end before this time, oldest first.
+
+        What counts is the time of the first call in a commit: all rows that are so old are in the store by then.
+        """
+        if self._live is None:
+            self._live = segment_start(before // self.spec.segment)
+        if self._live <= self._expired:
             return
-        old = list(islice(self.scan(segment_start(self._expired), segment_start(live)), limit))
-        for key, row in old:
-            index = self.spec.key.decode(key) if self.spec.key.exact else key
-            self.row(index)
-            self.put(index, None, row[1])
-        if len(old) < limit:
-            self._expired = live
+        cut = len(self.prefix)
+        old = [
+            key[cut:]
+            for key, _ in islice(self._store.scan(self.prefix + self._expired, self.prefix + self._live), limit)
+        ]
+        self._expired = old[-1] + b"\0" if len(old) == limit else self._live
+        keys = [key[self._segment_bytes :] for key in old]
+        index = self.spec.key.decode_column([*keys]) if self.spec.key.exact else keys
+        rows = self.load(index)
+        for key in index:
+            if (row := rows[key]) is not None:
+                self.put(key, None, row[1])
 
     # -- commit
 
@@ -279,7 +328,8 @@ class State:
         return self._listed[1]
 
     def _list_changes(self) -> Listed:
-        keys = sorted(self._dirty, key=self._dirty.__getitem__)
+        changed = self._dirty.keys() if not self._born else self._dirty.keys() - self._dead()
+        keys = sorted(changed, key=self._dirty.__getitem__)
         numbers = [self._dirty[key] for key in keys]
         rows = [self._rows[key] for key in keys]
         return (
@@ -288,6 +338,10 @@ class State:
             [self._times[number] if row is None else row[1] for row, number in zip(rows, numbers, strict=True)],
             [self._headers.get(number, ()) for number in numbers] if self._headers else None,
         )
+
+    def _dead(self) -> set[Any]:
+        """Those born in this commit that are no more."""
+        return {key for key in self._born if self._rows[key] is None}
 
     def _fetch(self, missing: set[Hashable]) -> None:
         older = self._older
@@ -319,6 +373,9 @@ class State:
     def _placed(self, index: list[Any]) -> list[bytes]:
         return placed(self.spec, self._key_bytes(index))
 
+    def _timed(self, key: Any) -> bytes:
+        return timed(self.spec, self.spec.key.encode(key) if self.spec.key.exact else key)
+
     def _kept(self, key: bytes) -> tuple[bytes, Row | None]:
         bare = key[self._segment_bytes :]
         return key, self._rows[self.spec.key.decode(bare) if self.spec.key.exact else bare]
@@ -327,17 +384,6 @@ class State:
         for key in keys:
             if key not in self._dirty:
                 insort(into, self._placed([key])[0])
-
-
-def stored_rows(spec: StoreSpec, changelog: Columns) -> dict[bytes, bytes | None]:
-    """A store's bytes for changelog records: timestamped rows carry the record's timestamp in front."""
-    prefix = prefix_of(spec.name)
-    keys = [prefix + key for key in placed(spec, [key for key in changelog.keys if key is not None])]
-    if not spec.timestamped:
-        return dict(zip(keys, changelog.values, strict=True))
-    times = map(_TIME.pack, changelog.timestamps)
-    values = [value if value is None else time + value for time, value in zip(times, changelog.values, strict=True)]
-    return dict(zip(keys, values, strict=True))
 
 
 def _key(item: tuple[bytes, Row | None]) -> bytes:

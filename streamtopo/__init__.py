@@ -4,12 +4,15 @@ from streamtopo.dsl.builder import StreamsBuilder
 from streamtopo.dsl.grouped import KGroupedStream
 from streamtopo.dsl.kstream import KStream
 from streamtopo.dsl.ktable import KTable
+from streamtopo.dsl.windowed import SessionWindowedKStream, TimeWindowedKStream
 from streamtopo.engine.worker import Worker
 from streamtopo.errors import StreamtopoError
 from streamtopo.processors import Processor, ProcessorContext, Record
 from streamtopo.serdes import Serde
 from streamtopo.stores.build import key_value_store
 from streamtopo.topology import Topology
+from streamtopo.windowed_serdes import session_windowed, time_windowed
+from streamtopo.windows import Windowed, Windows
 
 __all__ = [
     "KGroupedStream",
@@ -19,9 +22,15 @@ __all__ = [
     "ProcessorContext",
     "Record",
     "Serde",
+    "SessionWindowedKStream",
     "StreamsBuilder",
     "StreamtopoError",
+    "TimeWindowedKStream",
     "Topology",
+    "Windowed",
+    "Windows",
     "Worker",
     "key_value_store",
+    "session_windowed",
+    "time_windowed",
 ]

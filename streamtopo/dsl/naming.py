@@ -12,6 +12,8 @@ class Graph:
     def __init__(self, application_id: str) -> None:
         self.topology = Topology(application_id)
         self._count = 0
+        self.closing: dict[str, int] = {}
+        """Nodes with windowed rows: how long after a window's end it closes."""
 
     def name(self, prefix: str, given: str | None = None) -> str:
         """The given name or a numbered one; the count goes on in either case."""

@@ -42,14 +42,14 @@ def _count_together(state: State, index: list[Hashable], chunk: Chunk) -> Chunk:
     """Where only each key's last count will be seen: once per key."""
     seen = Counter(index)
     rows = state.load(seen)
-    latest = _latest(index, chunk.timestamps)
+    newest = latest(index, chunk.timestamps)
     for key, more in seen.items():
-        row, time = rows[key], latest[key]
+        row, time = rows[key], newest[key]
         rows[key] = (more, time) if row is None else (row[0] + more, max(time, row[1]))
     return state.changed(index, chunk)
 
 
-def _latest(index: list[Hashable], times: list[int]) -> dict[Hashable, int]:
+def latest(index: list[Hashable], times: list[int]) -> dict[Hashable, int]:
     """The largest time of each key: of several items with one key, a dict keeps the last."""
     pairs = zip(index, times, strict=True)
     return dict(pairs if times == sorted(times) else sorted(pairs, key=itemgetter(1)))

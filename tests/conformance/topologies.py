@@ -13,6 +13,7 @@ from tests.conformance.functions import Function, function, s
 from tests.conformance.processors import spec_of, supplier
 from tests.conformance.unsupported import Unsupported
 from tests.conformance.values import ANY
+from tests.conformance.windowed import kept, windowed_by
 
 Step = dict[str, Any]
 APPLICATION = "conformance"
@@ -205,18 +206,23 @@ def _group_by(stream: KStream, step: Step) -> KGroupedStream:
 
 
 def _count(_: Steps, grouped: KGroupedStream, step: Step) -> KTable:
-    return grouped.count(name=step.get("store"))
+    return grouped.count(**kept(step))
 
 
 def _reduce(_: Steps, grouped: KGroupedStream, step: Step) -> KTable:
-    return grouped.reduce(function(step["fn"]), name=step.get("store"))
+    return grouped.reduce(function(step["fn"]), **kept(step))
 
 
 def _aggregate(_: Steps, grouped: KGroupedStream, step: Step) -> KTable:
-    add = function(step["fn"])
-    return grouped.aggregate(
-        lambda: step["init"], lambda key, value, row: add(row, value), value=ANY, name=step.get("store")
-    )
+    functions = [_keyed(function(step["fn"]))] if "fn" in step else []
+    if "merger" in step:
+        merge = function(step["merger"])
+        functions.append(lambda key, one, other: merge(one, other))
+    return grouped.aggregate(lambda: step["init"], *functions, value=ANY, **kept(step))
+
+
+def _keyed(add: Function) -> Function:
+    return lambda key, value, row: add(row, value)
 
 
 OPERATORS: dict[str, Callable[[Steps, Any, Step], Any]] = {
@@ -241,6 +247,7 @@ OPERATORS: dict[str, Callable[[Steps, Any, Step], Any]] = {
     "to_stream": _to_stream,
     "group_by_key": _on_streams(_group_by_key),
     "group_by": _on_streams(_group_by),
+    "windowed_by": windowed_by,
     "count": _count,
     "reduce": _reduce,
     "aggregate": _aggregate,

@@ -70,6 +70,7 @@ class Sessions:
         chunk = keyed(chunk, self._dropped)
         if not len(chunk):
             return NOTHING, NOTHING
+        expire(self._state, self._newest.time, len(chunk))
         times = self._progress.times(chunk)
         inner = identities(self._state, chunk.keys)
         sessions = self._open.of(inner)
@@ -96,7 +97,6 @@ class Sessions:
         passed_on = self._state.changed(index, updates.chunk(chunk))
         if closing is not None:
             passed_on = closing.rows(chunk)
-        expire(self._state, self._newest.time, len(chunk))
         return passed_on, late_rows(chunk, late, wanted=self._late.handed_on)
 
     def _reached(self, sessions: list[Windowed], time: int) -> list[Windowed]:

@@ -74,6 +74,7 @@ class Sliding:
         chunk = without_nulls(chunk, self._dropped)
         if not len(chunk):
             return NOTHING, NOTHING
+        expire(self._state, self._newest.time, len(chunk))
         times = self._progress.times(chunk)
         inner = identities(self._state, chunk.keys)
         windows = self._open.of(inner)
@@ -92,7 +93,6 @@ class Sliding:
         passed_on = self._state.changed(self._state.index(self._keys), self._updates(chunk))
         if self._closing is not None:
             passed_on = self._closing.closed(chunk, times)
-        expire(self._state, self._newest.time, len(chunk))
         return passed_on, late_rows(chunk, late, wanted=self._late.handed_on)
 
     def _begin(self, rows: dict[Any, Row | None]) -> None:

@@ -47,6 +47,7 @@ def time_windows(
         chunk = keyed(chunk, bindings.count)
         if not len(chunk):
             return NOTHING, NOTHING
+        expire(state, progress.time, len(chunk))
         times = progress.times(chunk)
         placed = _placed(windows, chunk.timestamps)
         open_, missed = _in_time(windows, placed, times)
@@ -55,7 +56,6 @@ def time_windows(
         updates = (_count_together if together else _add_each)(windows, aggregation, state, chunk, open_)
         if closing is not None:
             updates = closing.closed(chunk, times)
-        expire(state, progress.time, len(open_.places))
         found = set(open_.places) if missed else ()
         return updates, late_rows(chunk, _once(missed, found), wanted=late.handed_on)
 

@@ -82,7 +82,7 @@ def identities(state: State, keys: list[Any]) -> list[Hashable]:
 
 
 def expire(state: State, time: int, rows: int) -> None:
-    """Delete what can no longer be read; a little more than comes in, so that it does not pile up."""
+    """Before a chunk: delete what can no longer be read; a little more than comes in, so that it does not pile up."""
     if state.spec.retention:
         state.expire(max(0, time - state.spec.retention + 1), 2 * rows + 100)
 

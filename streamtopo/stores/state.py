@@ -77,6 +77,8 @@ class State:
         self._times: list[int] = []
         self._headers: dict[int, Headers] = {}
         self._live: bytes | None = None
+        self._gone: list[Columns] = []
+        """Rows deleted for their age."""
         self.commits += 1
         self._sorted: list[bytes] | None = None
         self._born: set[Any] = set()
@@ -220,26 +222,24 @@ class State:
         return [key[cut:] for key, _ in self._store.scan(self.prefix + start, self.prefix + stop)]
 
     def expire(self, before: int, limit: int) -> None:
-        """Delete up to `limit` rows of the segments that end before this time, oldest first.
+        """Delete up to `limit` rows of the segments that end before this time, oldest first; nobody is told.
 
-        What counts is the time of the first call in a commit: all rows that are so old are in the store by then.
+        The first call in a commit says which segments: from then on nothing may be put into them.
         """
         if self._live is None:
             self._live = segment_start(before // self.spec.segment)
         if self._live <= self._expired:
             return
         cut = len(self.prefix)
-        old = [
-            key[cut:]
-            for key, _ in islice(self._store.scan(self.prefix + self._expired, self.prefix + self._live), limit)
-        ]
+        stored = self._store.scan(self.prefix + self._expired, self.prefix + self._live)
+        old = [key[cut:] for key, _ in islice(stored, limit)]
         self._expired = old[-1] + b"\0" if len(old) == limit else self._live
-        keys = [key[self._segment_bytes :] for key in old]
-        index = self.spec.key.decode_column([*keys]) if self.spec.key.exact else keys
-        rows = self.load(index)
-        for key in index:
-            if (row := rows[key]) is not None:
-                self.put(key, None, row[1])
+        keys: list[bytes | None] = [key[self._segment_bytes :] for key in old]
+        for key in self.spec.key.decode_column(keys) if self.spec.key.exact else keys:
+            self._older.pop(key, None)
+            if key in self._rows:
+                self._rows[key] = None
+        self._gone.append(Columns(keys, [None] * len(keys), [before] * len(keys)))
 
     # -- commit
 
@@ -251,9 +251,11 @@ class State:
         if keys:
             size = sum(map(len, stored)) + sum(len(data) for data in stored.values() if data is not None)
             self._row_bytes = _ROW_OVERHEAD + size // len(keys)
+        for gone in self._gone:
+            stored |= stored_rows(self.spec, gone)
         if not self.spec.logged:
             return stored, []
-        return stored, self._log if self._log_each else [columns]
+        return stored, [*(self._log if self._log_each else [columns]), *self._gone]
 
     def committed(self) -> None:
         """The changes taken are durable."""

@@ -84,10 +84,11 @@ def test_old_segments_expire_a_few_rows_at_a_time(open_store: OpenStore) -> None
 def test_what_is_put_while_old_rows_expire_is_not_forgotten(open_store: OpenStore) -> None:
     store = open_store()
     state = State(window_spec(), store, cached=True)
-    state.expire(0, 10)
     put(state, (window("a", 10), 1))
+    state.expire(0, 10)
     state.expire(500, 10)
     commit(state, store)
+    assert len(list(state.scan(b"", None))) == 1
     state.expire(500, 10)
     commit(state, store)
     assert list(state.scan(b"", None)) == []

@@ -1,6 +1,11 @@
 """Kafka Streams for Python: a topology DSL, exactly-once state, an embedded log or Apache Kafka."""
 
 from streamtopo.dsl.builder import StreamsBuilder
+from streamtopo.dsl.cogrouped import (
+    CogroupedKStream,
+    SessionWindowedCogroupedKStream,
+    TimeWindowedCogroupedKStream,
+)
 from streamtopo.dsl.grouped import KGroupedStream
 from streamtopo.dsl.kstream import KStream
 from streamtopo.dsl.ktable import KTable
@@ -15,6 +20,7 @@ from streamtopo.windowed_serdes import session_windowed, time_windowed
 from streamtopo.windows import Windowed, Windows
 
 __all__ = [
+    "CogroupedKStream",
     "KGroupedStream",
     "KStream",
     "KTable",
@@ -22,9 +28,11 @@ __all__ = [
     "ProcessorContext",
     "Record",
     "Serde",
+    "SessionWindowedCogroupedKStream",
     "SessionWindowedKStream",
     "StreamsBuilder",
     "StreamtopoError",
+    "TimeWindowedCogroupedKStream",
     "TimeWindowedKStream",
     "Topology",
     "Windowed",

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, overload
 
+from streamtopo.dsl.cogrouped import CogroupedKStream, Part
 from streamtopo.dsl.kstream import KStream
 from streamtopo.dsl.ktable import KTable
 from streamtopo.dsl.naming import next_serde
@@ -54,7 +55,7 @@ class KGroupedStream:
         """`adder(key, value, row)` for each record, from `init()` on; a row that becomes None is deleted."""
         return self._aggregated(
             "KSTREAM-AGGREGATE-",
-            lambda state, dropped: aggregate.aggregate(state, init, adder, dropped),
+            lambda state, dropped: aggregate.aggregate(state, init, (adder,), dropped),
             next_serde(value, self.stream.value),
             name,
         )
@@ -81,6 +82,10 @@ class KGroupedStream:
         With emit="on_update" rows go on whenever they change, with "on_close" once, when their window closes.
         """
         return windowed(self, windows, emit, on_late)
+
+    def cogroup(self, adder: Callable[[Any, Any, Any], Any]) -> CogroupedKStream:
+        """This group and others, given to the result's `cogroup`, are to make one row together."""
+        return CogroupedKStream((Part(self, adder),))
 
     def _aggregated(
         self, prefix: str, open_step: Open, value: Serde, name: str | None, *, unread: bool = False

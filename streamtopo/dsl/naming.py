@@ -32,8 +32,9 @@ class Graph:
         operator: Operator,
         stores: tuple[str, ...] = (),
         watches: tuple[str, ...] = (),
+        behind: tuple[str, ...] = (),
     ) -> str:
-        self.topology.add(ProcessorNode(name, parents, operator, stores, watches))
+        self.topology.add(ProcessorNode(name, parents, operator, stores, watches, behind))
         return name
 
 

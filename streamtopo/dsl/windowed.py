@@ -61,7 +61,7 @@ class _Windowed:
         parent = self.grouped.by_key(store, unread=aggregation.counts and self.on_late is None)
         layout = Layout(self.windows, parent.key, value, store, retention, on_close=self.emit == "on_close")
         late = None if self.on_late is None else _Side(self.on_late, parent)
-        return layout.table(graph, node, (parent.node,), aggregation, late)
+        return layout.table(graph, node, (parent.node,), aggregation, layout.origin(graph, node), late=late)
 
 
 class TimeWindowedKStream(_Windowed):
@@ -119,21 +119,32 @@ class Layout:
     on_close: bool = False
 
     def table(
-        self, graph: Graph, node: str, parents: tuple[str, ...], aggregation: Aggregation, late: _Side | None = None
+        self,
+        graph: Graph,
+        node: str,
+        parents: tuple[str, ...],
+        aggregation: Aggregation,
+        origin: KeptOrigin,
+        *,
+        late: _Side | None = None,
+        shared: bool = False,
     ) -> KTable:
-        """A node that keeps the rows; those of several parents are added each in its own way."""
-        origin = KeptOrigin(graph, node, self.spec(), kept=True)
+        """A node that keeps the rows; with `shared` its parents are groups that are described with the store."""
 
         def open_step(bindings: Bindings) -> Keeping:
             return self._open(aggregation, origin.open(bindings), bindings, on_late=late is not None)
 
-        graph.process(node, parents, Operator(open_step), (self.store,))
+        use = {"behind" if shared else "stores": (self.store,)}
+        graph.process(node, parents, Operator(open_step), **use)
         if not isinstance(self.windows, UnlimitedWindows):
             graph.closing[node] = self.windows.after_end  # type: ignore[attr-defined]
         table = KTable(graph, node, self.key_on_topics(), self.value, origin)
         return table if late is None else _divided(table, late)
 
-    def spec(self) -> StoreSpec:
+    def origin(self, graph: Graph, node: str) -> KeptOrigin:
+        return KeptOrigin(graph, node, self._spec(), kept=True)
+
+    def _spec(self) -> StoreSpec:
         session = isinstance(self.windows, SessionWindows)
         retention = self._kept_for()
         return StoreSpec(
@@ -205,9 +216,13 @@ def windowed(
 ) -> TimeWindowedKStream | SessionWindowedKStream:
     if emit not in EMITS:
         raise TopologyError(f'emit={emit!r} is not known; give "on_update" or "on_close"')
-    if not isinstance(windows, TimeWindows | SlidingWindows | SessionWindows | UnlimitedWindows):
-        raise TopologyError(f'windowed_by was given {windows!r:.80}; give windows such as Windows.tumbling("10s")')
+    check_windows(windows)
     if isinstance(windows, UnlimitedWindows) and emit == "on_close":
         raise TopologyError('unlimited windows never close, so emit="on_close" would hand on nothing; leave it out')
     kind = SessionWindowedKStream if isinstance(windows, SessionWindows) else TimeWindowedKStream
     return kind(grouped, windows, emit, on_late)
+
+
+def check_windows(windows: object) -> None:
+    if not isinstance(windows, TimeWindows | SlidingWindows | SessionWindows | UnlimitedWindows):
+        raise TopologyError(f'windowed_by was given {windows!r:.80}; give windows such as Windows.tumbling("10s")')

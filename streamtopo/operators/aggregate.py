@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from itertools import repeat
 from operator import itemgetter
 from typing import Any
 
 from streamtopo.operators.keeping import Keeping
 from streamtopo.records import Chunk, private
 from streamtopo.stores.state import Row, State
+
+Add = Callable[[Any, Any, Any], Any]
+"""(key, value, row) -> the new row, None to delete it; may change the row in place and return it."""
 
 Dropped = Callable[[str, int], None]
 """Counts rows that were dropped, by reason."""
@@ -59,19 +63,24 @@ def reduce(state: State, reducer: Callable[[Any, Any], Any], dropped: Dropped) -
     def add(key: Any, value: Any, row: Row | None) -> Any:
         return value if row is None else reducer(row[0], value)
 
-    return _fold(state, add, dropped)
+    return _fold(state, (add,), dropped)
 
 
-def aggregate(
-    state: State, init: Callable[[], Any], adder: Callable[[Any, Any, Any], Any], dropped: Dropped
-) -> Keeping:
-    def add(key: Any, value: Any, row: Row | None) -> Any:
-        return adder(key, value, private(init()) if row is None else row[0])
+def aggregate(state: State, init: Callable[[], Any], adders: Sequence[Add], dropped: Dropped) -> Keeping:
+    """Each parent has its own adder."""
 
-    return _fold(state, add, dropped)
+    def from_init(adder: Add) -> Add:
+        return lambda key, value, row: adder(key, value, private(init()) if row is None else row[0])
+
+    return _fold(state, tuple(map(from_init, adders)), dropped)
 
 
-def _fold(state: State, add: Callable[[Any, Any, Row | None], Any], dropped: Dropped) -> Keeping:
+def adders_of(adders: tuple[Add, ...], sides: list[int] | None) -> Iterable[Add]:
+    """The adder for each row of a chunk with these sides."""
+    return repeat(adders[0]) if len(adders) == 1 else [adders[side] for side in sides or ()]
+
+
+def _fold(state: State, adders: tuple[Add, ...], dropped: Dropped) -> Keeping:
     """A row that becomes None is deleted; the adder may change in place what it is given, and return that."""
 
     def step(chunk: Chunk) -> Chunk:
@@ -80,7 +89,8 @@ def _fold(state: State, add: Callable[[Any, Any, Row | None], Any], dropped: Dro
         rows = state.load(index)
         snapshot = state.snapshot
         values, timestamps = [], []
-        for kept, key, value, time in zip(index, chunk.keys, chunk.values, chunk.timestamps, strict=True):
+        columns = zip(index, chunk.keys, chunk.values, chunk.timestamps, adders_of(adders, chunk.sides), strict=False)
+        for kept, key, value, time, add in columns:
             row = rows[kept]
             if row is not None and row[1] > time:
                 time = row[1]

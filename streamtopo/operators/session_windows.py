@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
 from typing import Any
 
+from streamtopo.operators.aggregate import adders_of
 from streamtopo.operators.closing import final_rows
 from streamtopo.operators.keeping import Keeping
 from streamtopo.operators.open_windows import OpenWindows
@@ -80,7 +81,7 @@ class Sessions:
         if closing is not None:
             closing.begin(times[-1])
         updates, late = Updates(), []
-        adders = self._aggregation.adders(chunk.sides)
+        adders = adders_of(self._aggregation.adds, chunk.sides)
         columns = zip(chunk.keys, inner, chunk.values, chunk.timestamps, times, adders, strict=False)
         for place, (key, identity, value, time, now, add) in enumerate(columns):
             merged = self._reached(sessions[identity], time)

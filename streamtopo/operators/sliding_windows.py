@@ -6,11 +6,11 @@ from bisect import bisect_left, insort
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from streamtopo.operators.aggregate import without_nulls
+from streamtopo.operators.aggregate import Add, adders_of, without_nulls
 from streamtopo.operators.closing import Closing
 from streamtopo.operators.keeping import Keeping
 from streamtopo.operators.open_windows import OpenWindows
-from streamtopo.operators.windowed import Add, Aggregation, Late, Progress, expire, identities, late_rows
+from streamtopo.operators.windowed import Aggregation, Late, Progress, expire, identities, late_rows
 from streamtopo.records import NOTHING, Chunk, private
 from streamtopo.stores.state import Row, State
 from streamtopo.topology import Bindings
@@ -80,7 +80,7 @@ class Sliding:
         windows = self._open.of(inner)
         self._begin(self._state.load([self._entry(window) for key in set(inner) for window in windows[key]]))
         late = []
-        adders = self._aggregation.adders(chunk.sides)
+        adders = adders_of(self._aggregation.adds, chunk.sides)
         columns = zip(chunk.keys, inner, chunk.values, chunk.timestamps, times, adders, strict=False)
         for place, (key, identity, value, time, now, add) in enumerate(columns):
             closed = now - self._grace

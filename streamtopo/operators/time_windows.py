@@ -9,7 +9,7 @@ from functools import partial
 from itertools import repeat
 from typing import Any, NamedTuple
 
-from streamtopo.operators.aggregate import latest
+from streamtopo.operators.aggregate import adders_of, latest
 from streamtopo.operators.closing import Closing
 from streamtopo.operators.keeping import Keeping
 from streamtopo.operators.tables import keyed
@@ -133,7 +133,7 @@ def _add_each(
     init, snapshot = aggregation.init, state.snapshot
     values, times = [], []
     for kept, (key, *_), value, time, add in zip(
-        index, keys, updates.values, updates.timestamps, aggregation.adders(sides), strict=False
+        index, keys, updates.values, updates.timestamps, adders_of(aggregation.adds, sides), strict=False
     ):
         row = rows[kept]
         if row is None:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, repeat
+from itertools import accumulate
 from typing import Any
 
-from streamtopo.operators.aggregate import Dropped
+from streamtopo.operators.aggregate import Add, Dropped
 from streamtopo.operators.keeping import Keeping
 from streamtopo.records import NOTHING, Chunk, concatenate
 from streamtopo.stores.state import State
 from streamtopo.topology import Bindings, OperatorClock
-
-Add = Callable[[Any, Any, Any], Any]
-"""(key, value, row) -> the new row, None to delete it; may change the row in place and return it."""
 
 LATE = "late"
 """Counts windows that were closed when a record for them came."""
@@ -29,10 +26,6 @@ class Aggregation:
     """(key, row, row) -> a session of two."""
     counts: bool = False
     """It counts, and nothing else."""
-
-    def adders(self, sides: list[int] | None) -> Iterable[Add]:
-        """The one for each row of a chunk with these sides."""
-        return repeat(self.adds[0]) if len(self.adds) == 1 else [self.adds[side] for side in sides or ()]
 
 
 def counting() -> Aggregation:

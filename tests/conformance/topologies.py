@@ -13,7 +13,7 @@ from tests.conformance.functions import Function, function, s
 from tests.conformance.processors import spec_of, supplier
 from tests.conformance.unsupported import Unsupported
 from tests.conformance.values import ANY
-from tests.conformance.windowed import kept, windowed_by
+from tests.conformance.windowed import cogroup, kept, windowed_by
 
 Step = dict[str, Any]
 APPLICATION = "conformance"
@@ -247,6 +247,7 @@ OPERATORS: dict[str, Callable[[Steps, Any, Step], Any]] = {
     "to_stream": _to_stream,
     "group_by_key": _on_streams(_group_by_key),
     "group_by": _on_streams(_group_by),
+    "cogroup": cogroup,
     "windowed_by": windowed_by,
     "count": _count,
     "reduce": _reduce,

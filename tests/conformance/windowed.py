@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from streamtopo import Windows
+from streamtopo import CogroupedKStream, Windows
+from tests.conformance.functions import function
 
 Step = dict[str, Any]
 
@@ -21,8 +22,15 @@ _EMITS = {"on_window_update": "on_update", "on_window_close": "on_close"}
 
 def windowed_by(_: Any, grouped: Any, step: Step) -> Any:
     window = step["window"]
-    emit = _EMITS[step.get("emit", "on_window_update")]
-    return grouped.windowed_by(_WINDOWS[window["type"]](window), emit=emit)
+    emit = {"emit": _EMITS[step["emit"]]} if "emit" in step else {}
+    return grouped.windowed_by(_WINDOWS[window["type"]](window), **emit)
+
+
+def cogroup(steps: Any, grouped: Any, step: Step) -> CogroupedKStream:
+    add = function(step["fn"])
+    if "grouped" in step:
+        return grouped.cogroup(steps.results[step["grouped"]], lambda key, value, row: add(row, value))  # type: ignore[no-any-return]
+    return grouped.cogroup(lambda key, value, row: add(row, value))  # type: ignore[no-any-return]
 
 
 def kept(step: Step) -> dict[str, Any]:

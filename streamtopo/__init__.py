@@ -9,6 +9,7 @@ from streamtopo.dsl.cogrouped import (
 from streamtopo.dsl.grouped import KGroupedStream
 from streamtopo.dsl.kstream import KStream
 from streamtopo.dsl.ktable import KTable
+from streamtopo.dsl.suppressed import Suppressed, until_time_limit, until_window_closes
 from streamtopo.dsl.windowed import SessionWindowedKStream, TimeWindowedKStream
 from streamtopo.engine.worker import Worker
 from streamtopo.errors import StreamtopoError
@@ -32,6 +33,7 @@ __all__ = [
     "SessionWindowedKStream",
     "StreamsBuilder",
     "StreamtopoError",
+    "Suppressed",
     "TimeWindowedCogroupedKStream",
     "TimeWindowedKStream",
     "Topology",
@@ -41,4 +43,6 @@ __all__ = [
     "key_value_store",
     "session_windowed",
     "time_windowed",
+    "until_time_limit",
+    "until_window_closes",
 ]

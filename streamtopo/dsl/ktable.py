@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from streamtopo.dsl.kstream import KStream
 from streamtopo.dsl.naming import Graph
 from streamtopo.dsl.origin import KeptOrigin, Origin
+from streamtopo.dsl.suppressed import Suppressed, suppress
 from streamtopo.operators import tables
 from streamtopo.records import Step
 from streamtopo.serdes import Serde
@@ -26,6 +27,10 @@ class KTable:
     def store(self) -> str | None:
         """The store that holds its rows, for `process(stores=[table.store])` and queries; None if nothing needs one."""
         return None if self.origin.store is None else self.origin.store.name
+
+    def suppress(self, suppressed: Suppressed, *, name: str | None = None) -> KTable:
+        """Hold updates back: `until_window_closes()`, or `until_time_limit("5s")`; the last of each key goes on."""
+        return suppress(self, suppressed, name)
 
     def to_stream(self, *, name: str | None = None) -> KStream:
         """Its updates as records; a deleted row is a record without a value."""

@@ -118,6 +118,15 @@ class State:
         if self.watched or self.sends_old:
             self.first.setdefault(key, None)
 
+    def load_also(self, key: Any) -> Row | None:
+        """One more row, beside those that were loaded last."""
+        first = self.first
+        row = self.load((key,))[key]
+        if first is not self.first:
+            first.setdefault(key, self.first[key])
+            self.first = first
+        return row
+
     def look(self, index: Iterable[Hashable]) -> dict[Any, Row | None]:
         """All kept rows, these among them, only to be read."""
         missing = set(index).difference(self._rows)
@@ -209,9 +218,10 @@ class State:
         """Rows with start <= time in their key < stop, as they are now, by time and then by the rest of the key."""
         spec, prefix = self.spec, timed_prefix_of(self.spec.name)
         first, past = (max(0, time).to_bytes(8) for time in (start, stop))
-        stored = {key[len(prefix) :] for key, _ in self._store.scan(prefix + first, prefix + past)}
-        changed = {key for key in map(self._timed, self._dirty) if first <= key < past}
-        keys = [untimed(spec, key) for key in sorted(stored | changed)]
+        found = {key[len(prefix) :] for key, _ in self._store.scan(prefix + first, prefix + past)}
+        changed = (timed(spec, key) for key in self._key_bytes(list(self._dirty)))
+        found.update(key for key in changed if first <= key < past)
+        keys = [untimed(spec, key) for key in sorted(found)]
         index = spec.key.decode_column([*keys]) if spec.key.exact else keys
         rows = self.look(index)
         return [(key, row) for key in index if (row := self.copied(rows[key])) is not None]
@@ -330,8 +340,8 @@ class State:
         return self._listed[1]
 
     def _list_changes(self) -> Listed:
-        changed = self._dirty.keys() if not self._born else self._dirty.keys() - self._dead()
-        keys = sorted(changed, key=self._dirty.__getitem__)
+        known = (key for key in self._dirty if key not in self._born or self._rows[key] is not None)
+        keys = sorted(known, key=self._dirty.__getitem__)
         numbers = [self._dirty[key] for key in keys]
         rows = [self._rows[key] for key in keys]
         return (
@@ -340,10 +350,6 @@ class State:
             [self._times[number] if row is None else row[1] for row, number in zip(rows, numbers, strict=True)],
             [self._headers.get(number, ()) for number in numbers] if self._headers else None,
         )
-
-    def _dead(self) -> set[Any]:
-        """Those born in this commit that are no more."""
-        return {key for key in self._born if self._rows[key] is None}
 
     def _fetch(self, missing: set[Hashable]) -> None:
         older = self._older
@@ -374,9 +380,6 @@ class State:
 
     def _placed(self, index: list[Any]) -> list[bytes]:
         return placed(self.spec, self._key_bytes(index))
-
-    def _timed(self, key: Any) -> bytes:
-        return timed(self.spec, self.spec.key.encode(key) if self.spec.key.exact else key)
 
     def _kept(self, key: bytes) -> tuple[bytes, Row | None]:
         bare = key[self._segment_bytes :]

@@ -13,7 +13,7 @@ from tests.conformance.functions import Function, function, s
 from tests.conformance.processors import spec_of, supplier
 from tests.conformance.unsupported import Unsupported
 from tests.conformance.values import ANY
-from tests.conformance.windowed import cogroup, kept, windowed_by
+from tests.conformance.windowed import cogroup, kept, suppress, windowed_by
 
 Step = dict[str, Any]
 APPLICATION = "conformance"
@@ -249,6 +249,7 @@ OPERATORS: dict[str, Callable[[Steps, Any, Step], Any]] = {
     "group_by": _on_streams(_group_by),
     "cogroup": cogroup,
     "windowed_by": windowed_by,
+    "suppress": suppress,
     "count": _count,
     "reduce": _reduce,
     "aggregate": _aggregate,

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from streamtopo import KStream, Processor, ProcessorContext, Record, StreamsBuilder, Topology, key_value_store
 from streamtopo.testing import DriverRecord
+from tests.exactness.windows import cogrouped, held_back, windowed
 
 OUTPUTS = ("out-1", "out-2")
 
@@ -110,6 +111,12 @@ def step(stream: KStream, streams: list[KStream], draw: Callable[[Any], Any], na
             )
             other = draw(st.sampled_from([table.to_stream(), stream, *streams]))
             return [table.to_stream(), other.join(table, pair)]
+        case "window":
+            return [windowed(stream, draw, name)]
+        case "cogroup":
+            return [cogrouped(stream, draw(st.sampled_from([stream, *streams])), draw, name)]
+        case "hold back":
+            return [held_back(stream, draw, name)]
         case _:
             stream.select_key(lambda key, value: f"{key}{len(value) % 2}", key=str).to(OUTPUTS[len(name) % 2])
             return [stream]
@@ -140,6 +147,9 @@ STEPS = [
     "table",
     "join",
     "join aggregate",
+    "window",
+    "cogroup",
+    "hold back",
     "sink",
 ]
 

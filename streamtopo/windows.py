@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from streamtopo.durations import Duration, milliseconds
@@ -18,6 +19,10 @@ class Windowed(NamedTuple):
     key: object
     start: int
     end: int
+
+
+windowed = partial(tuple.__new__, Windowed)
+"""Windowed without the call of its constructor, which is written in Python: `windowed((key, start, end))`."""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable
 from dataclasses import replace
-from functools import partial
 from itertools import repeat
 from typing import Any, NamedTuple
 
@@ -17,10 +16,7 @@ from streamtopo.operators.windowed import Aggregation, Late, Progress, expire, i
 from streamtopo.records import NOTHING, Chunk, private, unshared
 from streamtopo.stores.state import State
 from streamtopo.topology import Bindings
-from streamtopo.windows import FOREVER, TimeWindows, UnlimitedWindows, Windowed
-
-_windowed = partial(tuple.__new__, Windowed)
-"""Windowed without the call of its constructor, which is written in Python."""
+from streamtopo.windows import FOREVER, TimeWindows, UnlimitedWindows, windowed
 
 
 class Placed(NamedTuple):
@@ -95,9 +91,9 @@ def _once(missed: list[int], found: Any) -> list[int]:
 
 def _keys(windows: TimeWindows | UnlimitedWindows, keys: list[Any], starts: list[int]) -> list[Any]:
     if isinstance(windows, UnlimitedWindows):
-        return list(map(_windowed, zip(keys, starts, repeat(FOREVER))))
+        return list(map(windowed, zip(keys, starts, repeat(FOREVER))))
     size = windows.size
-    return list(map(_windowed, [(key, start, start + size) for key, start in zip(keys, starts, strict=True)]))
+    return list(map(windowed, [(key, start, start + size) for key, start in zip(keys, starts, strict=True)]))
 
 
 def _count_together(

@@ -51,7 +51,7 @@ def cogrouped(stream: KStream, other: KStream, draw: Draw, name: str) -> KStream
     together = stream.group_by_key().cogroup(_append).cogroup(other.group_by_key(), _prepend)
     match draw(st.sampled_from(["plain", "tumbling", "session"])):
         case "plain":
-            return together.aggregate(list, value=list, name=name).to_stream()
+            return _filled(together.aggregate(list, value=list, name=name))
         case "tumbling":
             table = together.windowed_by(Windows.tumbling(20, grace=30)).aggregate(list, value=list, name=name)
         case _:
@@ -61,7 +61,12 @@ def cogrouped(stream: KStream, other: KStream, draw: Draw, name: str) -> KStream
 
 def held_back(stream: KStream, draw: Draw, name: str) -> KStream:
     limit = until_time_limit(draw(st.sampled_from([0, 15])), max_records=draw(st.sampled_from([None, 2])))
-    return stream.to_table(store=name).suppress(limit).to_stream()
+    return _filled(stream.to_table(store=name).suppress(limit))
+
+
+def _filled(table: KTable) -> KStream:
+    """With a value for what was deleted: the steps behind it expect one."""
+    return table.to_stream().map_values(lambda value: [-1] if value is None else value, value=list)
 
 
 def _append(_: Any, value: list[Any], row: list[Any]) -> list[Any] | None:

@@ -53,11 +53,11 @@ def by_partition(topic: str, rows: Iterable[Row]) -> Iterator[tuple[TopicPartiti
             yield TopicPartition(topic, partition), Columns(keys, values, times)
 
 
-def events(users: Sequence[int]) -> Iterator[Row]:
+def events(users: Sequence[int], *, per_ms: int = 1) -> Iterator[Row]:
     """One event of each of these users, in this order: {"user":…,"page":"/p/…","ts":…,"amount":…}."""
     chance = random.Random("events")
     for place, user in enumerate(users):
-        page, cents, time = chance.randrange(1_000_000), chance.randrange(10_000_000), START + place
+        page, cents, time = chance.randrange(1_000_000), chance.randrange(10_000_000), START + place // per_ms
         text = f'{{"user":{user},"page":"/p/{page}","ts":{time},"amount":{cents / 100}}}'
         yield str(user).encode(), text.encode(), time
 

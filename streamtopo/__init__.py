@@ -1,18 +1,28 @@
 """Kafka Streams for Python: a topology DSL, exactly-once state, an embedded log or Apache Kafka."""
 
 from streamtopo.dsl.builder import StreamsBuilder
+from streamtopo.dsl.cogrouped import (
+    CogroupedKStream,
+    SessionWindowedCogroupedKStream,
+    TimeWindowedCogroupedKStream,
+)
 from streamtopo.dsl.grouped import KGroupedStream
 from streamtopo.dsl.grouped_table import KGroupedTable
 from streamtopo.dsl.kstream import KStream
 from streamtopo.dsl.ktable import KTable
+from streamtopo.dsl.suppressed import Suppressed, until_time_limit, until_window_closes
+from streamtopo.dsl.windowed import SessionWindowedKStream, TimeWindowedKStream
 from streamtopo.engine.worker import Worker
 from streamtopo.errors import StreamtopoError
 from streamtopo.processors import Processor, ProcessorContext, Record, ValueTransformer
 from streamtopo.serdes import Serde
 from streamtopo.stores.build import key_value_store
 from streamtopo.topology import Topology
+from streamtopo.windowed_serdes import session_windowed, time_windowed
+from streamtopo.windows import Windowed, Windows
 
 __all__ = [
+    "CogroupedKStream",
     "KGroupedStream",
     "KGroupedTable",
     "KStream",
@@ -21,10 +31,21 @@ __all__ = [
     "ProcessorContext",
     "Record",
     "Serde",
+    "SessionWindowedCogroupedKStream",
+    "SessionWindowedKStream",
     "StreamsBuilder",
     "StreamtopoError",
+    "Suppressed",
+    "TimeWindowedCogroupedKStream",
+    "TimeWindowedKStream",
     "Topology",
     "ValueTransformer",
+    "Windowed",
+    "Windows",
     "Worker",
     "key_value_store",
+    "session_windowed",
+    "time_windowed",
+    "until_time_limit",
+    "until_window_closes",
 ]

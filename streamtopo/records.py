@@ -203,8 +203,11 @@ def private(value: Any) -> Any:
         return {key: private(item) for key, item in value.items()}
     if kind is list:
         return [private(item) for item in value]
-    if kind is tuple:
-        return tuple([private(item) for item in value])
+    if isinstance(value, tuple):
+        if set(map(type, value)) <= IMMUTABLE:
+            return value
+        if kind is tuple:
+            return tuple([private(item) for item in value])
     return copy.deepcopy(value)
 
 

@@ -33,6 +33,8 @@ class Serde:
     """Values can be changed in place, so they are copied where they would be shared."""
     exact: bool = False
     """Equal values have equal bytes and can be hashed, so values may stand for their bytes as dict keys."""
+    window_bytes: int = 0
+    """Bytes at the end of a windowed key that say its window; they do not decide its partition."""
     fast_encode: Columns | None = field(default=None, repr=False, compare=False)
     """For a whole column; raises anything at a None or a wrong value, which the slow way then explains."""
     fast_decode: Columns | None = field(default=None, repr=False, compare=False)
@@ -42,6 +44,11 @@ class Serde:
 
     def decode_column(self, column: list[bytes | None]) -> list[Any]:
         return self._convert(self.fast_decode, self.decode, column)
+
+    def inner_keys(self, keys: list[bytes | None]) -> list[bytes | None]:
+        """What decides about the partition of encoded keys."""
+        cut = self.window_bytes
+        return [key and key[:-cut] for key in keys] if cut else keys
 
     def _convert(self, fast: Columns | None, convert: Convert, column: list[Any]) -> list[Any]:
         if fast is not None:

@@ -213,7 +213,8 @@ class Driver:
             raise StreamtopoError("the driver has crashed; call restart() first")
         self._create(topic)
         if partition < 0:
-            partition = partition_of(key, self.log.topics()[topic].partitions)
+            (inner,) = self._serdes_of(topic)[0].inner_keys([key])
+            partition = partition_of(inner, self.log.topics()[topic].partitions)
         columns = Columns([key], [value], [timestamp], [headers] if headers else None)
         self.log.append(TopicPartition(topic, partition), columns)
 
@@ -285,8 +286,9 @@ class DriverStore:
                 f'no task with store "{self._name}" is at work: after a step failed call run() or restart(), '
                 "and a store needs a processor that is connected to it"
             )
-        encoded = self._driver.topology.stores[self._name].key.encode_column([key])[0]
-        return views[partition_of(encoded, len(views))]
+        serde = self._driver.topology.stores[self._name].key
+        (inner,) = serde.inner_keys(serde.encode_column([key]))
+        return views[partition_of(inner, len(views))]
 
     def _view(self, task: Task) -> KeyValueStore:
         return KeyValueStore(task.states[self._name], lambda: self._driver.wall_clock_ms)

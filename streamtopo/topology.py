@@ -86,6 +86,8 @@ class ProcessorNode:
     stores: tuple[str, ...] = ()
     watches: tuple[str, ...] = ()
     """Nodes that keep tables this one reads: it is told of each row they put, in its order among its own."""
+    behind: tuple[str, ...] = ()
+    """Stores that it works on in place of its parents, with which they are described."""
 
 
 @dataclass(frozen=True)

@@ -25,9 +25,10 @@ LAYERS = [  # from top to bottom; what shares a line is independent of each othe
     {"operators"},
     {"processors", "topology"},
     {"stores", "logs"},
+    {"windowed_serdes"},
     {"serdes"},
     {"models"},
-    {"config", "demo"},
+    {"config", "demo", "windows"},
     {"durations", "partitioning", "records"},
     {"errors"},
 ]

@@ -10,9 +10,20 @@ from benchmarks.workloads import (
     processor,
     restore,
     shared_store,
+    tumbling_count,
     unique_keys,
     word_count,
 )
 
-_FILES = (map_filter, keyed_count, every_update, unique_keys, word_count, processor, shared_store, restore)
+_FILES = (
+    map_filter,
+    keyed_count,
+    tumbling_count,
+    every_update,
+    unique_keys,
+    word_count,
+    processor,
+    shared_store,
+    restore,
+)
 WORKLOADS: dict[str, Workload] = {file.workload.name: file.workload for file in _FILES}

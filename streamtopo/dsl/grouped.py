@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, overload
 
+from streamtopo.dsl.cogrouped import CogroupedKStream, Part
 from streamtopo.dsl.kstream import KStream
 from streamtopo.dsl.ktable import KTable
 from streamtopo.dsl.naming import next_serde
 from streamtopo.dsl.origin import KeptOrigin
+from streamtopo.dsl.windowed import SessionWindowedKStream, TimeWindowedKStream, windowed
 from streamtopo.operators import aggregate
 from streamtopo.operators.keeping import Keeping
 from streamtopo.serdes import BYTES, INT, Serde, SerdeLike
 from streamtopo.stores import StoreSpec
 from streamtopo.stores.state import State
 from streamtopo.topology import Operator
+from streamtopo.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows, Windows
 
 Open = Callable[[State, aggregate.Dropped], Keeping]
 
@@ -52,10 +55,37 @@ class KGroupedStream:
         """`adder(key, value, row)` for each record, from `init()` on; a row that becomes None is deleted."""
         return self._aggregated(
             "KSTREAM-AGGREGATE-",
-            lambda state, dropped: aggregate.aggregate(state, init, adder, dropped),
+            lambda state, dropped: aggregate.aggregate(state, init, (adder,), dropped),
             next_serde(value, self.stream.value),
             name,
         )
+
+    @overload
+    def windowed_by(
+        self, windows: SessionWindows, *, emit: str = "on_update", on_late: str | None = None
+    ) -> SessionWindowedKStream: ...
+
+    @overload
+    def windowed_by(
+        self,
+        windows: TimeWindows | SlidingWindows | UnlimitedWindows,
+        *,
+        emit: str = "on_update",
+        on_late: str | None = None,
+    ) -> TimeWindowedKStream: ...
+
+    def windowed_by(
+        self, windows: Windows, *, emit: str = "on_update", on_late: str | None = None
+    ) -> TimeWindowedKStream | SessionWindowedKStream:
+        """One row for each key and window. `on_late` is a topic for records that come when all theirs are closed.
+
+        With emit="on_update" rows go on whenever they change, with "on_close" once, when their window closes.
+        """
+        return windowed(self, windows, emit, on_late)
+
+    def cogroup(self, adder: Callable[[Any, Any, Any], Any]) -> CogroupedKStream:
+        """This group and others, given to the result's `cogroup`, are to make one row together."""
+        return CogroupedKStream((Part(self, adder),))
 
     def _aggregated(
         self, prefix: str, open_step: Open, value: Serde, name: str | None, *, unread: bool = False
@@ -63,13 +93,13 @@ class KGroupedStream:
         graph = self.stream.graph
         store = graph.store_name(f"{prefix}STATE-STORE-", name)
         node = graph.name(prefix)
-        parent = self._by_key(store, unread=unread)
+        parent = self.by_key(store, unread=unread)
         origin = KeptOrigin(graph, node, StoreSpec(store, parent.key, value, cached=True), kept=True)
         operator = Operator(lambda bindings: open_step(origin.open(bindings), bindings.count))
         graph.process(node, (parent.node,), operator, (store,))
         return KTable(graph, node, parent.key, value, origin)
 
-    def _by_key(self, store: str, *, unread: bool) -> KStream:
+    def by_key(self, store: str, *, unread: bool) -> KStream:
         """The stream with equal keys in one task; a named repartition topic serves all aggregations of this group.
 
         Where nobody reads the values they are not decoded again behind the topic.

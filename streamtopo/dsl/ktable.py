@@ -13,6 +13,7 @@ from streamtopo.dsl.grouped_table import KGroupedTable
 from streamtopo.dsl.kstream import KStream
 from streamtopo.dsl.naming import Graph, next_serde
 from streamtopo.dsl.origin import KeptOrigin, Origin
+from streamtopo.dsl.suppressed import Suppressed, suppress
 from streamtopo.dsl.table_derived import Transform, filter_table, map_table, transform_table
 from streamtopo.errors import TopologyError
 from streamtopo.operators import aggregate_table, tables
@@ -36,6 +37,10 @@ class KTable:
     def store(self) -> str | None:
         """The store that holds its rows, for `process(stores=[table.store])` and queries; None if nothing needs one."""
         return None if self.origin.store is None else self.origin.store.name
+
+    def suppress(self, suppressed: Suppressed, *, name: str | None = None) -> KTable:
+        """Hold updates back: `until_window_closes()`, or `until_time_limit("5s")`; the last of each key goes on."""
+        return suppress(self, suppressed, name)
 
     def to_stream(
         self,

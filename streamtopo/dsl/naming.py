@@ -16,6 +16,8 @@ class Graph:
     def __init__(self, application_id: str) -> None:
         self.topology = Topology(application_id)
         self._count = 0
+        self.closing: dict[str, int] = {}
+        """Nodes with windowed rows: how long after a window's end it closes."""
 
     def name(self, prefix: str, given: str | None = None) -> str:
         """The given name or a numbered one; the count goes on in either case."""
@@ -34,8 +36,9 @@ class Graph:
         operator: Operator,
         stores: tuple[str, ...] = (),
         watches: tuple[str, ...] = (),
+        behind: tuple[str, ...] = (),
     ) -> str:
-        self.topology.add(ProcessorNode(name, parents, operator, stores, watches))
+        self.topology.add(ProcessorNode(name, parents, operator, stores, watches, behind))
         return name
 
     def use_stores(self, node: str, stores: Iterable[str | StoreSpec]) -> tuple[str, ...]:

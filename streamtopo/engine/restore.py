@@ -10,8 +10,7 @@ from streamtopo.errors import StoreError
 from streamtopo.logs import Log
 from streamtopo.records import TopicPartition
 from streamtopo.stores import Store, StoreSpec
-from streamtopo.stores.layout import prefix_of
-from streamtopo.stores.state import stored_rows
+from streamtopo.stores.layout import past_of, prefix_of, stored_rows
 from streamtopo.stores.trust import Facts, why_not_trusted, why_too_old
 
 logger = logging.getLogger("streamtopo")
@@ -92,6 +91,6 @@ class Restoration:
     def _from_the_start(self, reason: str | None) -> None:
         if reason is not None:
             logger.warning('store "%s" is rebuilt from its changelog %s: %s', self.spec.name, self.changelog, reason)
-            prefix = prefix_of(self.spec.name)
-            self.store.delete_range(prefix, prefix[:-1] + b"\1", forget=self.spec.name)
+            name = self.spec.name
+            self.store.delete_range(prefix_of(name), past_of(name), forget=name)
         self._from(self.start, as_of=self.now())

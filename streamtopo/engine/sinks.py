@@ -27,7 +27,7 @@ def sink_step(node: SinkNode, topic: str, outbox: Outbox, keyless: int, context_
         values = keys if alike else _encoded(node.value, chunk.values, "value")
         columns = Columns(keys, values, chunk.timestamps, chunk.headers)
         count = outbox.count(topic)
-        partitions = partitions_of(keys, count, keyless)
+        partitions = partitions_of(node.key.inner_keys(keys), count, keyless)
         if node.partitioner is not None:
             partitions = _chosen(node.partitioner, topic, chunk, count, partitions)
         outbox.add(topic, Written(columns, partitions, chunk.order))

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from itertools import repeat
 from typing import Any
 
 from streamtopo.operators.keeping import Keeping
 from streamtopo.records import Chunk, private
 from streamtopo.stores.state import Row, State
+
+Add = Callable[[Any, Any, Any], Any]
+"""(key, value, row) -> the new row, None to delete it; may change the row in place and return it."""
 
 Dropped = Callable[[str, int], None]
 """Counts rows that were dropped, by reason."""
@@ -41,40 +45,51 @@ def _count_together(state: State, index: list[Hashable], chunk: Chunk) -> Chunk:
     """Where only each key's last count will be seen: once per key."""
     seen, last = Counter(index), state.last_changes(index)
     rows = state.load(seen)
-    for key, more, time in zip(seen, seen.values(), _latest(index, chunk.timestamps, last), strict=True):
+    times = chunk.timestamps
+    end = last[index[-1]] + 1 if index else 0
+    newest = raised({key: times[number - end] for key, number in last.items()}, index, times)
+    for key, more, time in zip(seen, seen.values(), newest.values(), strict=True):
         row = rows[key]
         rows[key] = (more, time) if row is None else (row[0] + more, time if time > row[1] else row[1])
     return state.changed(index, chunk, last)
 
 
-def _latest(index: list[Hashable], times: list[int], last: dict[Hashable, int]) -> Iterable[int]:
-    """The largest time of each key, in the order of `last`."""
-    end = last[index[-1]] + 1 if index else 0
-    latest = {key: times[number - end] for key, number in last.items()}
+def latest(index: list[Hashable], times: list[int]) -> dict[Hashable, int]:
+    """The largest time of each key."""
+    return raised(dict(zip(index, times, strict=True)), index, times)
+
+
+def raised(newest: dict[Hashable, int], index: list[Hashable], times: list[int]) -> dict[Hashable, int]:
+    """`newest` has the time of each key's last item; where that is not its largest, it will have that."""
     if times != sorted(times):
         for key, time in zip(index, times, strict=True):
-            if time > latest[key]:
-                latest[key] = time
-    return latest.values()
+            if time > newest[key]:
+                newest[key] = time
+    return newest
 
 
 def reduce(state: State, reducer: Callable[[Any, Any], Any], dropped: Dropped) -> Keeping:
     def add(key: Any, value: Any, row: Row | None) -> Any:
         return value if row is None else reducer(row[0], value)
 
-    return _fold(state, add, dropped)
+    return _fold(state, (add,), dropped)
 
 
-def aggregate(
-    state: State, init: Callable[[], Any], adder: Callable[[Any, Any, Any], Any], dropped: Dropped
-) -> Keeping:
-    def add(key: Any, value: Any, row: Row | None) -> Any:
-        return adder(key, value, private(init()) if row is None else row[0])
+def aggregate(state: State, init: Callable[[], Any], adders: Sequence[Add], dropped: Dropped) -> Keeping:
+    """Each parent has its own adder."""
 
-    return _fold(state, add, dropped)
+    def from_init(adder: Add) -> Add:
+        return lambda key, value, row: adder(key, value, private(init()) if row is None else row[0])
+
+    return _fold(state, tuple(map(from_init, adders)), dropped)
 
 
-def _fold(state: State, add: Callable[[Any, Any, Row | None], Any], dropped: Dropped) -> Keeping:
+def adders_of(adders: tuple[Add, ...], sides: list[int] | None) -> Iterable[Add]:
+    """The adder for each row of a chunk with these sides."""
+    return repeat(adders[0]) if len(adders) == 1 else [adders[side] for side in sides or ()]
+
+
+def _fold(state: State, adders: tuple[Add, ...], dropped: Dropped) -> Keeping:
     """A row that becomes None is deleted; the adder may change in place what it is given, and return that."""
 
     def step(chunk: Chunk) -> Chunk:
@@ -83,7 +98,8 @@ def _fold(state: State, add: Callable[[Any, Any, Row | None], Any], dropped: Dro
         rows = state.load(index)
         snapshot = state.snapshot
         values, timestamps = [], []
-        for kept, key, value, time in zip(index, chunk.keys, chunk.values, chunk.timestamps, strict=True):
+        columns = zip(index, chunk.keys, chunk.values, chunk.timestamps, adders_of(adders, chunk.sides), strict=False)
+        for kept, key, value, time, add in columns:
             row = rows[kept]
             if row is not None and row[1] > time:
                 time = row[1]

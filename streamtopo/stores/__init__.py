@@ -36,6 +36,8 @@ class StoreSpec:
     """Milliseconds for which rows with a time in their key can be read; 0: for ever."""
     segment: int = 0
     """Milliseconds of rows that lie, and go, together; 0: all lie together."""
+    by_time: bool = False
+    """Rows are also found by the time in their key, whatever the rest of it is."""
     topic_config: Mapping[str, str] = field(default_factory=dict)
 
     @property

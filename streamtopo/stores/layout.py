@@ -1,8 +1,13 @@
-"""Where rows lie in a store: keys with a time in them by segments of time, so that old ones go together."""
+"""Where rows lie in a store, and as what bytes: keys with a time in them by segments, so that old ones go together."""
 
 from __future__ import annotations
 
+import struct
+
+from streamtopo.records import Columns
 from streamtopo.stores import Kind, StoreSpec
+
+_TIME = struct.Struct(">q")
 
 _BEHIND_THE_TIME = {Kind.WINDOW: 4, Kind.TIMESTAMPED_WINDOW: 4, Kind.SESSION: 8, Kind.VERSIONED: 0}
 """Bytes of a key after those of its time: a sequence number; a session's start, which follows its end."""
@@ -12,6 +17,16 @@ SEGMENT_BYTES = 8
 def prefix_of(store: str) -> bytes:
     """What a store's keys begin with in its task's database; names have no zero byte, so no two overlap."""
     return store.encode() + b"\0"
+
+
+def timed_prefix_of(store: str) -> bytes:
+    """What keys with their time in front begin with: right behind the rows of the same store."""
+    return store.encode() + b"\1"
+
+
+def past_of(store: str) -> bytes:
+    """The first key behind all that is a store's."""
+    return store.encode() + b"\2"
 
 
 def placed(spec: StoreSpec, keys: list[bytes]) -> list[bytes]:
@@ -25,6 +40,40 @@ def placed(spec: StoreSpec, keys: list[bytes]) -> list[bytes]:
     ]
 
 
+def timed(spec: StoreSpec, key: bytes) -> bytes:
+    """The key with its time in front, under which a store that is kept by time finds it."""
+    cut = _BEHIND_THE_TIME[spec.kind] + 8
+    return key[-cut:] + key[:-cut]
+
+
+def untimed(spec: StoreSpec, key: bytes) -> bytes:
+    cut = _BEHIND_THE_TIME[spec.kind] + 8
+    return key[cut:] + key[:cut]
+
+
 def segment_start(number: int) -> bytes:
     """What the keys of a segment begin with, and where it starts."""
     return number.to_bytes(SEGMENT_BYTES)
+
+
+def stored_rows(spec: StoreSpec, changelog: Columns) -> dict[bytes, bytes | None]:
+    """A store's bytes for changelog records: timestamped rows carry the record's timestamp in front."""
+    prefix = prefix_of(spec.name)
+    keys = [prefix + key for key in placed(spec, [key for key in changelog.keys if key is not None])]
+    return dict(zip(keys, _stored_values(spec, changelog), strict=True)) | _rows_by_time(spec, changelog)
+
+
+def _stored_values(spec: StoreSpec, changelog: Columns) -> list[bytes | None]:
+    if not spec.timestamped:
+        return changelog.values
+    times = map(_TIME.pack, changelog.timestamps)
+    return [value if value is None else time + value for time, value in zip(times, changelog.values, strict=True)]
+
+
+def _rows_by_time(spec: StoreSpec, changelog: Columns) -> dict[bytes, bytes | None]:
+    """Empty rows, whose keys have the time in front."""
+    if not spec.by_time:
+        return {}
+    prefix = timed_prefix_of(spec.name)
+    pairs = zip(changelog.keys, changelog.values, strict=True)
+    return {prefix + timed(spec, key): value and b"" for key, value in pairs if key is not None}

@@ -11,7 +11,16 @@ from typing import Any
 
 from streamtopo.records import NOTHING, Chunk, Columns, Headers, private, private_column
 from streamtopo.stores import Store, StoreSpec
-from streamtopo.stores.layout import SEGMENT_BYTES, placed, prefix_of, segment_start
+from streamtopo.stores.layout import (
+    SEGMENT_BYTES,
+    placed,
+    prefix_of,
+    segment_start,
+    stored_rows,
+    timed,
+    timed_prefix_of,
+    untimed,
+)
 
 Row = tuple[Any, int]
 """A value and its timestamp."""
@@ -54,8 +63,9 @@ class State:
         self.first: dict[Any, Row | None] = {}
         """If watched, or old values are sent with each change: the rows last loaded, as they were then."""
         self._puts = NOTHING
-        self._expired = 0
-        """The first segment that may have rows."""
+        self._expired = segment_start(0)
+        """Where the first rows are that may still have to be deleted for their age."""
+        self.commits = 0
         self._begin()
 
     def _begin(self) -> None:
@@ -66,7 +76,13 @@ class State:
         """The number of each changed key's last change."""
         self._times: list[int] = []
         self._headers: dict[int, Headers] = {}
+        self._live: bytes | None = None
+        self._gone: list[Columns] = []
+        """Rows deleted for their age."""
+        self.commits += 1
         self._sorted: list[bytes] | None = None
+        self._born: set[Any] = set()
+        """Keys that had no row before this commit: if they have none after it, nobody need know of them."""
         self._log: list[Columns] = []
         self._flushed: dict[Any, Row | None] = {}
         """Rows as they last went out of the cache, as far as they were at hand when they were loaded."""
@@ -92,6 +108,25 @@ class State:
             unchanged = set(index).difference(self._dirty, self._flushed)
             self._flushed.update((key, self.copied(self._rows[key])) for key in unchanged)
         return self._rows
+
+    def absent(self, key: Any) -> None:
+        """What `load` does, for one key that is known to have no row."""
+        if key not in self._rows:
+            self._rows[key] = None
+            self._born.add(key)
+        if self._before is not None:
+            self._before.setdefault(key, (private(self._rows[key]), self._dirty.get(key)))
+        if self.watched or self.sends_old:
+            self.first.setdefault(key, None)
+
+    def load_also(self, key: Any) -> Row | None:
+        """One more row, beside those that were loaded last."""
+        first = self.first
+        row = self.load((key,))[key]
+        if first is not self.first:
+            first.setdefault(key, self.first[key])
+            self.first = first
+        return row
 
     def look(self, index: Iterable[Hashable]) -> dict[Any, Row | None]:
         """All kept rows, these among them, only to be read."""
@@ -195,18 +230,42 @@ class State:
         merged = merge(old, sorted(new.items(), reverse=reverse), key=_key, reverse=reverse)
         return ((key[self._segment_bytes :], row) for key, row in merged if row is not None)
 
+    def by_time(self, start: int, stop: int) -> list[tuple[Hashable, Row]]:
+        """Rows with start <= time in their key < stop, as they are now, by time and then by the rest of the key."""
+        spec, prefix = self.spec, timed_prefix_of(self.spec.name)
+        first, past = (max(0, time).to_bytes(8) for time in (start, stop))
+        found = {key[len(prefix) :] for key, _ in self._store.scan(prefix + first, prefix + past)}
+        changed = (timed(spec, key) for key in self._key_bytes(list(self._dirty)))
+        found.update(key for key in changed if first <= key < past)
+        keys = [untimed(spec, key) for key in sorted(found)]
+        index = spec.key.decode_column([*keys]) if spec.key.exact else keys
+        rows = self.look(index)
+        return [(key, row) for key in index if (row := self.copied(rows[key])) is not None]
+
+    def committed_keys(self, start: bytes, stop: bytes) -> list[bytes]:
+        """The keys with start <= segment and key bytes < stop that are in the store, whatever this commit changed."""
+        cut = len(self.prefix) + self._segment_bytes
+        return [key[cut:] for key, _ in self._store.scan(self.prefix + start, self.prefix + stop)]
+
     def expire(self, before: int, limit: int) -> None:
-        """Delete up to `limit` rows of the segments that end before this time, oldest first."""
-        live = before // self.spec.segment
-        if live <= self._expired:
+        """Delete up to `limit` rows of the segments that end before this time, oldest first; nobody is told.
+
+        The first call in a commit says which segments: from then on nothing may be put into them.
+        """
+        if self._live is None:
+            self._live = segment_start(before // self.spec.segment)
+        if self._live <= self._expired:
             return
-        old = list(islice(self.scan(segment_start(self._expired), segment_start(live)), limit))
-        for key, row in old:
-            index = self.spec.key.decode(key) if self.spec.key.exact else key
-            self.row(index)
-            self.put(index, None, row[1])
-        if len(old) < limit:
-            self._expired = live
+        cut = len(self.prefix)
+        stored = self._store.scan(self.prefix + self._expired, self.prefix + self._live)
+        old = [key[cut:] for key, _ in islice(stored, limit)]
+        self._expired = old[-1] + b"\0" if len(old) == limit else self._live
+        keys: list[bytes | None] = [key[self._segment_bytes :] for key in old]
+        for key in self.spec.key.decode_column(keys) if self.spec.key.exact else keys:
+            self._older.pop(key, None)
+            if key in self._rows:
+                self._rows[key] = None
+        self._gone.append(Columns(keys, [None] * len(keys), [before] * len(keys)))
 
     # -- commit
 
@@ -218,9 +277,11 @@ class State:
         if keys:
             size = sum(map(len, stored)) + sum(len(data) for data in stored.values() if data is not None)
             self._row_bytes = _ROW_OVERHEAD + size // len(keys)
+        for gone in self._gone:
+            stored |= stored_rows(self.spec, gone)
         if not self.spec.logged:
             return stored, []
-        return stored, self._log if self._log_each else [columns]
+        return stored, [*(self._log if self._log_each else [columns]), *self._gone]
 
     def committed(self) -> None:
         """The changes taken are durable."""
@@ -295,7 +356,8 @@ class State:
         return self._listed[1]
 
     def _list_changes(self) -> Listed:
-        keys = sorted(self._dirty, key=self._dirty.__getitem__)
+        known = (key for key in self._dirty if key not in self._born or self._rows[key] is not None)
+        keys = sorted(known, key=self._dirty.__getitem__)
         numbers = [self._dirty[key] for key in keys]
         rows = [self._rows[key] for key in keys]
         return (
@@ -350,17 +412,6 @@ class State:
         for key in keys:
             if key not in self._dirty:
                 insort(into, self._placed([key])[0])
-
-
-def stored_rows(spec: StoreSpec, changelog: Columns) -> dict[bytes, bytes | None]:
-    """A store's bytes for changelog records: timestamped rows carry the record's timestamp in front."""
-    prefix = prefix_of(spec.name)
-    keys = [prefix + key for key in placed(spec, [key for key in changelog.keys if key is not None])]
-    if not spec.timestamped:
-        return dict(zip(keys, changelog.values, strict=True))
-    times = map(_TIME.pack, changelog.timestamps)
-    values = [value if value is None else time + value for time, value in zip(times, changelog.values, strict=True)]
-    return dict(zip(keys, values, strict=True))
 
 
 def _key(item: tuple[bytes, Row | None]) -> bytes:

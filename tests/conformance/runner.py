@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
+from streamtopo import Windowed
 from streamtopo.stores import Kind
 from streamtopo.testing import Driver, DriverRecord, DriverStore
 from tests.conformance.shapes import shape
@@ -46,7 +47,7 @@ class Run:
         """What was not read yet. A topic that is written and read begins with the records that were just sent."""
         for topic in sorted(self.topics):
             for record in self.driver.records(topic)[sent[topic] :]:
-                yield Row(topic, _decoded(record.key), _decoded(record.value), record.timestamp)
+                yield Row(topic, _plain(_decoded(record.key)), _decoded(record.value), record.timestamp)
         for topic, key, value in self.built.seen:
             yield Row(topic, key, value, None)
         self.built.seen.clear()
@@ -59,6 +60,8 @@ class Run:
         value_of = store.get if kind is Kind.KEY_VALUE else _with_timestamp(store)
         if entry["store_op"] == "get":
             return value_of(entry["key"])
+        if entry["store_op"] == "find_sessions":
+            return [[_plain(key), value] for key, value in store.all() if _meets(key, entry)]
         if entry["store_op"] == "approximate_num_entries":
             return store.approximate_num_entries()
         return [[key, value_of(key)] for key, _ in _SCANS[entry["store_op"]](store, entry)]
@@ -67,6 +70,10 @@ class Run:
 def _decoded(data: Any) -> Any:
     """The Driver knows no types for a topic that only a dynamic sink writes."""
     return ANY.decode(data) if isinstance(data, bytes) else data
+
+
+def _plain(key: Any) -> Any:
+    return key._asdict() if isinstance(key, Windowed) else key
 
 
 # -- stores
@@ -78,6 +85,11 @@ def _with_timestamp(store: DriverStore) -> Callable[[Any], dict[str, Any] | None
         return None if row is None else {"value": row.value, "ts": row.timestamp}
 
     return get
+
+
+def _meets(session: Windowed, entry: Entry) -> object:
+    late_enough, early_enough = session.end >= entry["earliest_end"], session.start <= entry["latest_start"]
+    return session.key == entry["key"] and late_enough and early_enough
 
 
 def _put(store: DriverStore, entry: Entry) -> None:

@@ -14,6 +14,7 @@ from tests.conformance.functions import Function, function, s
 from tests.conformance.processors import spec_of, supplier
 from tests.conformance.unsupported import Unsupported
 from tests.conformance.values import ANY
+from tests.conformance.windowed import cogroup, kept, suppress, windowed_by
 
 Step = dict[str, Any]
 APPLICATION = "conformance"
@@ -202,18 +203,23 @@ def _group_by(stream: KStream, step: Step) -> KGroupedStream:
 
 
 def _count(_: Steps, grouped: KGroupedStream, step: Step) -> KTable:
-    return grouped.count(name=step.get("store"))
+    return grouped.count(**kept(step))
 
 
 def _reduce(_: Steps, grouped: KGroupedStream, step: Step) -> KTable:
-    return grouped.reduce(function(step["fn"]), name=step.get("store"))
+    return grouped.reduce(function(step["fn"]), **kept(step))
 
 
 def _aggregate(_: Steps, grouped: KGroupedStream, step: Step) -> KTable:
-    add = function(step["fn"])
-    return grouped.aggregate(
-        lambda: step["init"], lambda key, value, row: add(row, value), value=ANY, name=step.get("store")
-    )
+    functions = [_keyed(function(step["fn"]))] if "fn" in step else []
+    if "merger" in step:
+        merge = function(step["merger"])
+        functions.append(lambda key, one, other: merge(one, other))
+    return grouped.aggregate(lambda: step["init"], *functions, value=ANY, **kept(step))
+
+
+def _keyed(add: Function) -> Function:
+    return lambda key, value, row: add(row, value)
 
 
 OPERATORS: dict[str, Callable[[Steps, Any, Step], Any]] = {
@@ -237,6 +243,9 @@ OPERATORS: dict[str, Callable[[Steps, Any, Step], Any]] = {
     "to_table": _on_streams(_to_table),
     "group_by_key": _on_streams(_group_by_key),
     "group_by": _on_streams(_group_by),
+    "cogroup": cogroup,
+    "windowed_by": windowed_by,
+    "suppress": suppress,
     "count": _count,
     "reduce": _reduce,
     "aggregate": _aggregate,

@@ -16,9 +16,8 @@ from streamtopo.records import Columns, TopicPartition
 from streamtopo.serdes import INT
 from streamtopo.stores import StoreSpec
 from streamtopo.stores.directory import StateDirectory
-from streamtopo.stores.layout import prefix_of
+from streamtopo.stores.layout import prefix_of, stored_rows
 from streamtopo.stores.rocks import MemoryBudget, open_rocks
-from streamtopo.stores.state import stored_rows
 
 PARTITIONS = 3
 KEYS = 50

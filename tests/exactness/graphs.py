@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from streamtopo import KStream, KTable, Processor, ProcessorContext, Record, StreamsBuilder, Topology, key_value_store
 from streamtopo.testing import DriverRecord
+from tests.exactness.windows import cogrouped, held_back, windowed
 
 OUTPUTS = ("out-1", "out-2")
 GROUPED = tuple(f"grouped-s{number}" for number in range(5))
@@ -117,6 +118,12 @@ def step(stream: KStream, streams: list[KStream], draw: Callable[[Any], Any], na
             return tables_joined(
                 stream.to_table(), other.to_table(store=draw(st.sampled_from([name, None]))), draw, name
             )
+        case "window":
+            return [windowed(stream, draw, name)]
+        case "cogroup":
+            return [cogrouped(stream, draw(st.sampled_from([stream, *streams])), draw, name)]
+        case "hold back":
+            return [held_back(stream, draw, name)]
         case _:
             stream.select_key(lambda key, value: f"{key}{len(value) % 2}", key=str).to(OUTPUTS[len(name) % 2])
             return [stream]
@@ -193,6 +200,9 @@ STEPS = [
     "join aggregate",
     "table join",
     "table join",
+    "window",
+    "cogroup",
+    "hold back",
     "sink",
 ]
 

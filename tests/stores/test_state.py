@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from streamtopo.records import Chunk, Columns, Headers
 from streamtopo.serdes import serde_of
 from streamtopo.stores import Kind, StoreSpec
-from streamtopo.stores.layout import prefix_of
+from streamtopo.stores.layout import prefix_of, stored_rows
 from streamtopo.stores.memory import MemoryStore
-from streamtopo.stores.state import State, stored_rows
+from streamtopo.stores.state import State
 
 Put = tuple[Any, Any, int, Headers]
 """Key, value (None deletes), time and headers of one update."""

@@ -1,0 +1,113 @@
+"""`suppress`: what it is to wait for, and the table that it makes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from streamtopo.dsl.naming import Graph
+from streamtopo.dsl.origin import Origin
+from streamtopo.durations import Duration, milliseconds
+from streamtopo.errors import TopologyError
+from streamtopo.operators.lookup import Derived, Kept, Table
+from streamtopo.operators.suppress import Rule, Suppress, held_serde
+from streamtopo.records import private
+from streamtopo.stores import Kind, StoreSpec
+from streamtopo.stores.state import Row
+from streamtopo.topology import Operator
+
+if TYPE_CHECKING:
+    from streamtopo.dsl.ktable import KTable
+
+WHEN_FULL = ("emit_early", "shut_down")
+
+
+@dataclass(frozen=True)
+class Suppressed:
+    """Made by `until_window_closes` or `until_time_limit`."""
+
+    wait: int | None
+    """None: until the window closes."""
+    max_records: int | None
+    shut_down: bool
+
+
+def until_window_closes(*, max_records: int | None = None) -> Suppressed:
+    """Only the last update of each window, when it closes. With more windows than `max_records` the worker stops."""
+    return Suppressed(None, _limit(max_records), shut_down=True)
+
+
+def until_time_limit(wait: Duration, *, max_records: int | None = None, when_full: str = "emit_early") -> Suppressed:
+    """The last update of each key, when stream time is so far past its first one.
+
+    With more keys than `max_records` the oldest go on early, or with "shut_down" the worker stops.
+    """
+    time = milliseconds(wait)
+    if time < 0:
+        raise TopologyError(f"until_time_limit({wait!r}) would wait for the past; give 0 ms or more")
+    if when_full not in WHEN_FULL:
+        raise TopologyError(f'when_full={when_full!r} is not known; give "emit_early" or "shut_down"')
+    return Suppressed(time, _limit(max_records), when_full == "shut_down")
+
+
+def _limit(records: int | None) -> int | None:
+    if records is not None and (type(records) is not int or records < 0):
+        raise TopologyError(f"max_records is {records!r}; give a number of records, or None for no limit")
+    return records
+
+
+def suppress(table: KTable, suppressed: Suppressed, name: str | None) -> KTable:
+    from streamtopo.dsl.ktable import KTable
+
+    if not isinstance(suppressed, Suppressed):
+        raise TopologyError(f"suppress was given {suppressed!r:.80}; give until_window_closes() or until_time_limit(…)")
+    graph = table.graph
+    node = graph.name("KTABLE-SUPPRESS-", name) if name is None else name
+    store = graph.store_name("KTABLE-SUPPRESS-STATE-STORE-", None if name is None else f"{name}-store")
+    rule = _rule(graph, table.node, suppressed)
+    graph.topology.add_store(StoreSpec(store, table.key, held_serde(table.value), Kind.KEY_VALUE))
+    operator = Operator(lambda bindings: Suppress(node, rule, bindings.state(store), bindings))
+    graph.process(node, (table.node,), operator, (store,))
+    return KTable(graph, node, table.key, table.value, SuppressedOrigin(node, store, table.origin))
+
+
+def _rule(graph: Graph, node: str, suppressed: Suppressed) -> Rule:
+    if suppressed.wait is not None:
+        return Rule(suppressed.wait, max_records=suppressed.max_records, shut_down=suppressed.shut_down)
+    return Rule(_closing(graph, node), True, suppressed.max_records, suppressed.shut_down)
+
+
+def _closing(graph: Graph, node: str) -> int:
+    """How long after their end the windows that come to this node close: those of the aggregations above it."""
+    if node in graph.closing:
+        return graph.closing[node]
+    parents = graph.topology.nodes[node].parents
+    if not parents:
+        raise TopologyError(
+            f'until_window_closes() follows "{node}", which is no aggregation in windows that close; '
+            "give until_time_limit(…), or put windowed_by(…) before it"
+        )
+    return max(_closing(graph, parent) for parent in parents)
+
+
+@dataclass
+class SuppressedOrigin:
+    """Look-ups find what went on last, not what is held back."""
+
+    node: str
+    buffer: str
+    parent: Origin
+    store = None
+
+    def rows(self) -> Table:
+        return Derived((self.parent.rows(), Kept(self.node, self.buffer)), _seen)
+
+    def send_old(self, *, keep: bool) -> bool:
+        return self.parent.send_old(keep=keep)
+
+
+def _seen(_: Any, row: Row | None, held: Row | None) -> Row | None:
+    if held is None:
+        return row
+    prior = held[0].prior
+    return None if prior is None else (private(prior), -1)

@@ -1,0 +1,259 @@
+"""Aggregations in session windows: a record joins the sessions within reach into one."""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Callable, Hashable
+from dataclasses import replace
+from heapq import heapify, heappop, heappush
+from typing import Any
+
+from streamtopo.operators.aggregate import adders_of
+from streamtopo.operators.closing import final_rows
+from streamtopo.operators.keeping import Keeping
+from streamtopo.operators.open_windows import OpenWindows
+from streamtopo.operators.tables import keyed
+from streamtopo.operators.windowed import Aggregation, Late, Progress, expire, identities, late_rows
+from streamtopo.records import NOTHING, Chunk, private
+from streamtopo.stores.state import Row, State
+from streamtopo.topology import Bindings
+from streamtopo.windows import SessionWindows, Windowed, windowed
+
+_MANY = 8
+"""Sessions of a key, above which those that are too old to be kept are forgotten."""
+
+
+def by_end(session: Windowed) -> tuple[int, int]:
+    """The order in which sessions of one key are merged: as they lie in the store."""
+    return session[2], session[1]
+
+
+class Sessions:
+    """The step of one task."""
+
+    def __init__(
+        self,
+        windows: SessionWindows,
+        aggregation: Aggregation,
+        state: State,
+        bindings: Bindings,
+        *,
+        late: Late,
+        on_close: bool,
+    ) -> None:
+        self._gap, self._after_end = windows.gap, windows.after_end
+        self._aggregation, self._state, self._late = aggregation, state, late
+        self._dropped = bindings.count
+        self._progress = Progress(bindings, state.spec.name, len(aggregation.adds))
+        self._newest = bindings.clock(f"{state.spec.name}/newest")
+        self._open = OpenWindows(state, self._newest, by_end)
+        self._entry = _as_it_is if state.spec.key.exact else state.spec.key.encode
+        self._closing = ClosingSessions(state, bindings, windows.after_end) if on_close else None
+
+    def step(self, chunk: Chunk) -> tuple[Chunk, Chunk]:
+        chunk = keyed(chunk, self._dropped)
+        if not len(chunk):
+            return NOTHING, NOTHING
+        expire(self._state, self._newest.time, len(chunk))
+        times = self._progress.times(chunk)
+        if self._closing is not None:
+            self._closing.begin(times[-1])
+        puts, late = self._take(chunk, times)
+        self._late.count(len(late))
+        passed_on = puts.tell(self._state, chunk)
+        if self._closing is not None:
+            passed_on = self._closing.rows(chunk)
+        return passed_on, late_rows(chunk, late, wanted=self._late.handed_on)
+
+    def _take(self, chunk: Chunk, times: list[int]) -> tuple[Puts, list[int]]:
+        """Each record into its session; those that came too late are told apart."""
+        inner = identities(self._state, chunk.keys)
+        sessions_of, entry = self._open.of(inner), self._entry
+        rows = self._state.load([entry(session) for key in set(inner) for session in sessions_of[key]])
+        each = self._state.watched or (self._closing is None and self._state.each_update)
+        puts, late = Puts(rows, self._aggregation, self._state.snapshot, entry, each=each), []
+        gap, after_end, kept_for, newest = self._gap, self._after_end, self._state.spec.retention, self._newest
+        adders = adders_of(self._aggregation.adds, chunk.sides)
+        columns = zip(chunk.keys, inner, chunk.values, chunk.timestamps, times, adders, strict=False)
+        for place, (key, identity, value, time, now, add) in enumerate(columns):
+            sessions = sessions_of[identity]
+            earliest, latest = time - gap, time + gap
+            if earliest <= newest.time - kept_for:  # what is older is no longer kept
+                earliest = newest.time - kept_for + 1
+            merged = sessions and [session for session in sessions if session[2] >= earliest and session[1] <= latest]
+            session = _spanning(key, merged, time)
+            end = session[2]
+            if end < now - after_end:
+                late.append(place)
+            else:
+                puts.merge(place, session, merged, sessions, value, add)
+                if end > newest.time:
+                    newest.time = end
+                if self._closing is not None:
+                    self._closing.opened(session, entry(session))
+            if self._closing is not None:
+                self._closing.close(place, now, puts)
+            if len(sessions) > _MANY:
+                sessions[:] = [session for session in sessions if session[2] > newest.time - kept_for]
+        return puts, late
+
+
+def _spanning(key: Any, sessions: list[Windowed], time: int) -> Windowed:
+    """The session that a record at this time makes of these."""
+    if not sessions:
+        return windowed((key, time, time))
+    _, start, end = sessions[-1]
+    if len(sessions) > 1:
+        start = min([start for _, start, _ in sessions])
+    if time < start:
+        return windowed((key, time, end))
+    return windowed((key, start, time if time > end else end))
+
+
+class Puts:
+    """What one chunk puts: all of it where each update is seen, otherwise what is left in the end."""
+
+    def __init__(
+        self,
+        rows: dict[Any, Row | None],
+        aggregation: Aggregation,
+        snapshot: Callable[[Any], Any],
+        entry: Callable[[Any], Any],
+        *,
+        each: bool,
+    ) -> None:
+        assert aggregation.merge is not None
+        self._rows = rows
+        self._init, self._merge, self._snapshot, self._entry = aggregation.init, aggregation.merge, snapshot, entry
+        self._each, self._counts = each, aggregation.counts
+        self._new: dict[Any, Row | None] = {}
+        self._last: dict[Any, tuple[int, Windowed]] = {}
+        self._all: list[tuple[int, Windowed, Any]] = []
+        """In turn: the row of the chunk, the session, its value then."""
+
+    def row(self, kept: Any) -> Row | None:
+        return self._new[kept] if kept in self._new else self._rows[kept]
+
+    def merge(
+        self, place: int, session: Windowed, merged: list[Windowed], sessions: list[Windowed], value: Any, add: Any
+    ) -> None:
+        """The session in place of those it is merged from: these are deleted first, unless it is the only one."""
+        entry = self._entry
+        key, start, end = session
+        row = 0 if self._counts else private(self._init())
+        for old in merged:
+            before = self._removed(place, entry(old), old, noted=start != end)
+            row = row + before[0] if self._counts else self._merge(key, row, before[0])
+            sessions.remove(old)
+        row = row + 1 if self._counts else add(key, value, row)
+        kept = entry(session)
+        self._new[kept] = None if row is None else (row, end)
+        if self._each:
+            self._all.append((place, session, self._snapshot(row)))
+        else:
+            self._last[kept] = place, session
+        if row is None:
+            return
+        if sessions:
+            insort(sessions, session, key=by_end)
+        else:
+            sessions.append(session)
+
+    def _removed(self, place: int, kept: Any, session: Windowed, *, noted: bool) -> Row:
+        """The session's row. Where only the last update is seen, one that began in this chunk leaves nothing."""
+        new, rows = self._new, self._rows
+        row = new.pop(kept) if kept in new else rows[kept]
+        if self._each:
+            new[kept] = None
+            if noted:
+                self._all.append((place, session, None))
+        elif kept in rows:
+            new[kept] = None
+            self._last[kept] = place, session
+        else:
+            del self._last[kept]
+        return row  # type: ignore[return-value]
+
+    def tell(self, state: State, chunk: Chunk) -> Chunk:
+        """Put them into the state; returns what to forward now. Updates have no headers: a session is no record."""
+        if not self._each:
+            self._all = [(place, session, None) for place, session in sorted(self._last.values(), key=_place)]
+        for kept in self._new:
+            if kept not in self._rows:
+                state.absent(kept)
+        self._rows.update(self._new)
+        sessions = [session for _, session, _ in self._all]
+        updates = chunk.emit([place for place, _, _ in self._all], sessions, [value for _, _, value in self._all])
+        updates = replace(updates, timestamps=[end for _, _, end in sessions], headers=None)
+        return state.changed(state.index(sessions), updates)
+
+
+def _place(change: tuple[int, Windowed]) -> int:
+    return change[0]
+
+
+class ClosingSessions:
+    """Hands on each session when it closes: by end and start, and then by the key's bytes."""
+
+    def __init__(self, state: State, bindings: Bindings, after_end: int) -> None:
+        self._state = state
+        self._after_end = after_end
+        self._emitted = bindings.clock(f"{state.spec.name}/emitted")
+        """The stream time up to which sessions were handed on."""
+
+    def begin(self, time: int) -> None:
+        """A chunk comes that leads up to this time: get all together that may close in it."""
+        self._until = time - self._after_end
+        self._due: list[tuple[bytes, Hashable, Windowed]] = []
+        self._places: list[int] = []
+        self._sessions: list[Windowed] = []
+        self._rows: list[Row] = []
+        for kept, _ in self._state.by_time(self._emitted.time - self._after_end, self._until):
+            self._due.append(self._waiting(kept))
+        heapify(self._due)
+
+    def opened(self, session: Windowed, kept: Hashable) -> None:
+        if session[2] < self._until:
+            heappush(self._due, self._waiting(kept))
+
+    def close(self, place: int, now: int, puts: Puts) -> None:
+        """The sessions that this row closes."""
+        if now <= self._emitted.time:
+            return
+        self._emitted.time = now
+        before = None
+        while self._due and self._due[0][2][2] < now - self._after_end:
+            _, kept, session = heappop(self._due)
+            row = puts.row(kept)
+            if row is not None and kept != before:
+                self._places.append(place)
+                self._sessions.append(session)
+                self._rows.append((self._state.snapshot(row[0]), row[1]))
+            before = kept
+
+    def rows(self, chunk: Chunk) -> Chunk:
+        rows = [(value, session[2]) for (value, _), session in zip(self._rows, self._sessions, strict=True)]
+        return final_rows(chunk, self._places, self._sessions, rows)
+
+    def _waiting(self, kept: Any) -> tuple[bytes, Hashable, Windowed]:
+        serde = self._state.spec.key
+        data = serde.encode(kept) if serde.exact else kept
+        return data[-16:] + data[:-16], kept, kept if serde.exact else serde.decode(data)
+
+
+def session_windows(
+    windows: SessionWindows,
+    aggregation: Aggregation,
+    state: State,
+    bindings: Bindings,
+    *,
+    on_late: bool = False,
+    on_close: bool = False,
+) -> Keeping:
+    late = Late(bindings.count, handed_on=on_late)
+    sessions = Sessions(windows, aggregation, state, bindings, late=late, on_close=on_close)
+    return late.keeping(sessions.step, state)
+
+
+def _as_it_is(key: Any) -> Any:
+    return key

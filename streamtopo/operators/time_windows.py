@@ -1,0 +1,143 @@
+"""Aggregations in tumbling, hopping and unlimited windows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable
+from dataclasses import replace
+from itertools import repeat
+from typing import Any, NamedTuple
+
+from streamtopo.operators.aggregate import adders_of, latest
+from streamtopo.operators.closing import Closing
+from streamtopo.operators.keeping import Keeping
+from streamtopo.operators.tables import keyed
+from streamtopo.operators.windowed import Aggregation, Late, Progress, expire, identities, late_rows
+from streamtopo.records import NOTHING, Chunk, private, unshared
+from streamtopo.stores.state import State
+from streamtopo.topology import Bindings
+from streamtopo.windows import FOREVER, TimeWindows, UnlimitedWindows, windowed
+
+
+class Placed(NamedTuple):
+    """Which windows rows belong to: in the order of rows, and for each by start."""
+
+    places: list[int]
+    starts: list[int]
+
+
+def time_windows(
+    windows: TimeWindows | UnlimitedWindows,
+    aggregation: Aggregation,
+    state: State,
+    bindings: Bindings,
+    *,
+    on_late: bool = False,
+    closing: Closing | None = None,
+) -> Keeping:
+    """With `closing` rows are handed on when their window closes, and not before."""
+    late = Late(bindings.count, handed_on=on_late)
+    progress = Progress(bindings, state.spec.name, len(aggregation.adds))
+
+    def step(chunk: Chunk) -> tuple[Chunk, Chunk]:
+        chunk = keyed(chunk, bindings.count)
+        if not len(chunk):
+            return NOTHING, NOTHING
+        expire(state, progress.time, len(chunk))
+        times = progress.times(chunk)
+        placed = _placed(windows, chunk.timestamps)
+        open_, missed = _in_time(windows, placed, times)
+        late.count(len(missed))
+        together = aggregation.counts and not state.watched and (closing is not None or not state.each_update)
+        updates = (_count_together if together else _add_each)(windows, aggregation, state, chunk, open_)
+        if closing is not None:
+            updates = closing.closed(chunk, times)
+        found = set(open_.places) if missed else ()
+        return updates, late_rows(chunk, _once(missed, found), wanted=late.handed_on)
+
+    return late.keeping(step, state)
+
+
+def _placed(windows: TimeWindows | UnlimitedWindows, timestamps: list[int]) -> Placed:
+    if isinstance(windows, UnlimitedWindows):
+        places = [place for place, time in enumerate(timestamps) if time >= windows.start]
+        return Placed(places, [windows.start] * len(places))
+    size, advance = windows.size, windows.advance
+    if size == advance and min(timestamps) >= 0:
+        return Placed(list(range(len(timestamps))), [time - time % size for time in timestamps])
+    pairs = [
+        (place, start)
+        for place, time in enumerate(timestamps)
+        for start in range(max(0, time - size + advance) // advance * advance, time + 1, advance)
+    ]
+    return Placed([place for place, _ in pairs], [start for _, start in pairs])
+
+
+def _in_time(windows: TimeWindows | UnlimitedWindows, placed: Placed, times: list[int]) -> tuple[Placed, list[int]]:
+    """What belongs to windows that are still open, and the places of what does not."""
+    if isinstance(windows, UnlimitedWindows) or not placed.starts:
+        return placed, []
+    lasting = windows.size + windows.grace
+    if min(placed.starts) + lasting > max(times):
+        return placed, []
+    pairs = [(place, start) for place, start in zip(*placed, strict=True) if start + lasting > times[place]]
+    missed = Counter(placed.places) - Counter(place for place, _ in pairs)
+    return Placed([place for place, _ in pairs], [start for _, start in pairs]), sorted(missed.elements())
+
+
+def _once(missed: list[int], found: Any) -> list[int]:
+    return [place for place in dict.fromkeys(missed) if place not in found]
+
+
+def _keys(windows: TimeWindows | UnlimitedWindows, keys: list[Any], starts: list[int]) -> list[Any]:
+    if isinstance(windows, UnlimitedWindows):
+        return list(map(windowed, zip(keys, starts, repeat(FOREVER))))
+    size = windows.size
+    return list(map(windowed, [(key, start, start + size) for key, start in zip(keys, starts, strict=True)]))
+
+
+def _count_together(
+    windows: TimeWindows | UnlimitedWindows, _: Aggregation, state: State, chunk: Chunk, placed: Placed
+) -> Chunk:
+    """Where only each window's last count will be seen: once per window, in the order of their last records."""
+    inner, times = identities(state, chunk.keys), chunk.timestamps
+    pairs: list[Hashable] = list(zip([inner[place] for place in placed.places], placed.starts, strict=True))
+    more = Counter(pairs)
+    last = dict(zip(pairs, range(len(pairs)), strict=True))
+    newest = latest(pairs, [times[place] for place in placed.places])
+    order = sorted(last.values())
+    changed = [pairs[at] for at in order]
+    places = [placed.places[at] for at in order]
+    keys = _keys(windows, [chunk.keys[place] for place in places], [placed.starts[at] for at in order])
+    index = state.index(keys)
+    rows = state.load(index)
+    for key, pair in zip(index, changed, strict=True):
+        row, time = rows[key], newest[pair]
+        rows[key] = (more[pair], time) if row is None else (row[0] + more[pair], max(time, row[1]))
+    return state.changed(index, chunk.emit(places, keys, [None] * len(keys)))
+
+
+def _add_each(
+    windows: TimeWindows | UnlimitedWindows, aggregation: Aggregation, state: State, chunk: Chunk, placed: Placed
+) -> Chunk:
+    places = placed.places
+    keys = _keys(windows, [chunk.keys[place] for place in places], placed.starts)
+    updates = chunk.emit(places, keys, unshared([chunk.values[place] for place in places]))
+    sides = chunk.sides and [chunk.sides[place] for place in places]
+    index = state.index(keys)
+    rows = state.load(index)
+    init, snapshot = aggregation.init, state.snapshot
+    values, times = [], []
+    for kept, (key, *_), value, time, add in zip(
+        index, keys, updates.values, updates.timestamps, adders_of(aggregation.adds, sides), strict=False
+    ):
+        row = rows[kept]
+        if row is None:
+            new = add(key, value, private(init()))
+        else:
+            new = add(key, value, row[0])
+            time = max(time, row[1])
+        rows[kept] = None if new is None else (new, time)
+        values.append(snapshot(new))
+        times.append(time)
+    return state.changed(index, replace(updates, values=values, timestamps=times))

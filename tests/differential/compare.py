@@ -1,0 +1,27 @@
+"""A random case beside what Kafka Streams answered to it: record by record, and in one batch cut into chunks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.conformance import batches, runner
+from tests.conformance.batches import Answer
+from tests.conformance.runner import Case, rows_of
+
+
+def answered(case: Case, answer: dict[str, Any]) -> Case | None:
+    """The case with its answer, as conformance cases have it; None if Kafka Streams could not give one."""
+    if {"errors", "build_error", "driver_error"} & answer.keys():
+        return None
+    return {**case, "expected_after_each": answer["groups"]}
+
+
+def differences(case: Case) -> list[str]:
+    """Records of one topic give the same rows in whatever chunks they come."""
+    case = {**case, "expected": [row for group in case["expected_after_each"] for row in group]}
+    found = runner.differences(case)
+    if len({record["topic"] for record in case["inputs"]}) == 1:
+        answer, ordered = Answer(rows_of(case["expected"])), case["order"] == "strict"
+        for chunk in (3, 10_000):
+            found += batches.differences(case, 0, answer, ordered=ordered, chunk=chunk)
+    return found

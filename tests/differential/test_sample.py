@@ -1,0 +1,19 @@
+"""A recorded sample of random cases: what Kafka Streams answered, streamtopo answers, however the records are cut."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.conformance.runner import Case
+from tests.differential.compare import differences
+
+SAMPLE: list[Case] = json.loads((Path(__file__).parent / "cases" / "sample.json").read_text())
+
+
+@pytest.mark.parametrize("case", SAMPLE, ids=[case["id"] for case in SAMPLE])
+def test_the_answer_is_that_of_kafka_streams(case: Case) -> None:
+    found = differences(case)
+    assert not found, f"{case['topology']}\n{found[0]}"

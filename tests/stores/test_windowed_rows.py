@@ -1,0 +1,108 @@
+"""Rows with a window in their key: found by time, expired by segments, born and gone within a commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from streamtopo.records import Chunk
+from streamtopo.serdes import INT, JSON_KEY, STR, Serde
+from streamtopo.stores import Kind, Store, StoreSpec
+from streamtopo.stores.state import State
+from streamtopo.windowed_serdes import session_windowed, time_windowed_in_store
+from streamtopo.windows import Windowed
+
+OpenStore = Callable[[], Store]
+
+
+def window_spec(key: Serde = STR) -> StoreSpec:
+    return StoreSpec(
+        "w",
+        time_windowed_in_store(key, 10),
+        INT,
+        Kind.TIMESTAMPED_WINDOW,
+        cached=True,
+        retention=100,
+        segment=50,
+        by_time=True,
+    )
+
+
+def session_spec() -> StoreSpec:
+    return StoreSpec("s", session_windowed(STR), INT, Kind.SESSION, cached=True, retention=100, segment=50)
+
+
+def put(state: State, *puts: tuple[Windowed, int | None]) -> None:
+    index = state.index([window for window, _ in puts])
+    rows = state.load(index)
+    for key, (window, value) in zip(index, puts, strict=True):
+        rows[key] = None if value is None else (value, window.end)
+    state.changed(index, Chunk([w for w, _ in puts], [value for _, value in puts], [w.end for w, _ in puts]))
+
+
+def commit(state: State, store: Store) -> None:
+    store.write(state.take_changes()[0], {})
+    state.committed()
+
+
+def window(key: object, start: int) -> Windowed:
+    return Windowed(key, start, start + 10)
+
+
+@pytest.mark.parametrize("key", [STR, JSON_KEY])
+def test_rows_are_found_by_their_time_committed_or_not(key: Serde, open_store: OpenStore) -> None:
+    store = open_store()
+    state = State(window_spec(key), store, cached=True)
+    put(state, (window("b", 0), 1), (window("a", 10), 2), (window("a", 0), 3), (window("c", 20), 4))
+    commit(state, store)
+    put(state, (window("aa", 0), 5), (window("b", 0), None), (window("a", 10), 6))
+    found = state.by_time(0, 20)
+    data: list[Any] = [key for key, _ in found]
+    keys = data if state.spec.key.exact else state.spec.key.decode_column(data)
+    assert keys == [window("a", 0), window("aa", 0), window("a", 10)]
+    assert [row for _, row in found] == [(3, 10), (5, 10), (6, 20)]
+    commit(state, store)
+    assert [row for _, row in State(window_spec(key), store).by_time(0, 20)] == [row for _, row in found]
+
+
+def test_old_segments_expire_a_few_rows_at_a_time(open_store: OpenStore) -> None:
+    store = open_store()
+    state = State(window_spec(), store, cached=True)
+    put(state, *[(window(f"k{number}", number), number) for number in range(0, 200, 10)])
+    commit(state, store)
+    left = []
+    for _ in range(6):
+        state.expire(120, 3)
+        commit(state, store)
+        left.append(len(list(state.scan(b"", None))))
+    assert left == [17, 14, 11, 10, 10, 10]
+    assert [row for _, row in state.by_time(0, 1000)] == [(number, number + 10) for number in range(100, 200, 10)]
+
+
+def test_what_is_put_while_old_rows_expire_is_not_forgotten(open_store: OpenStore) -> None:
+    store = open_store()
+    state = State(window_spec(), store, cached=True)
+    put(state, (window("a", 10), 1))
+    state.expire(0, 10)
+    state.expire(500, 10)
+    commit(state, store)
+    assert len(list(state.scan(b"", None))) == 1
+    state.expire(500, 10)
+    commit(state, store)
+    assert list(state.scan(b"", None)) == []
+
+
+def test_a_row_that_is_born_and_gone_in_one_commit_leaves_no_trace(open_store: OpenStore) -> None:
+    store = open_store()
+    state = State(session_spec(), store, cached=True)
+    first, second = Windowed("a", 0, 0), Windowed("a", 0, 5)
+    state.absent(first)
+    put(state, (first, 1))
+    state.absent(second)
+    put(state, (first, None), (second, 2))
+    assert state.flush().keys == [second]
+    rows, changelog = state.take_changes()
+    assert [len(columns.keys) for columns in changelog] == [1]
+    assert None not in rows.values()

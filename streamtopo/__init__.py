@@ -16,7 +16,7 @@ from streamtopo.engine.worker import Worker
 from streamtopo.errors import StreamtopoError
 from streamtopo.processors import Processor, ProcessorContext, Record, ValueTransformer
 from streamtopo.serdes import Serde
-from streamtopo.stores.build import key_value_store
+from streamtopo.stores.build import key_value_store, session_store, window_store
 from streamtopo.topology import Topology
 from streamtopo.windowed_serdes import session_windowed, time_windowed
 from streamtopo.windows import Windowed, Windows
@@ -44,8 +44,10 @@ __all__ = [
     "Windows",
     "Worker",
     "key_value_store",
+    "session_store",
     "session_windowed",
     "time_windowed",
     "until_time_limit",
     "until_window_closes",
+    "window_store",
 ]

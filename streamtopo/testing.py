@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import chain
 from typing import Any, NamedTuple
 
 from streamtopo.config import OnError, WorkerConfig
-from streamtopo.engine.task import Task
+from streamtopo.driver_stores import DriverStore
 from streamtopo.engine.worker import Worker
 from streamtopo.errors import StreamtopoError
 from streamtopo.logs import Topic
@@ -18,7 +17,8 @@ from streamtopo.records import Columns, Headers, TopicPartition
 from streamtopo.serdes import BYTES, Serde
 from streamtopo.stores import StoreSpec
 from streamtopo.stores.memory import MemoryStore
-from streamtopo.stores.views import KeyValueStore, Pair, ValueAndTimestamp
+from streamtopo.stores.viewing import StoreView
+from streamtopo.stores.views import Pair
 from streamtopo.topology import SinkNode, Topology
 
 
@@ -172,7 +172,7 @@ class Driver:
         if name not in self.topology.stores:
             known = ", ".join(sorted(self.topology.stores)) or "none"
             raise StreamtopoError(f'there is no store "{name}"; this topology has {known}')
-        return DriverStore(self, name)
+        return DriverStore(self.topology.stores[name], lambda: self._views(name), lambda: self.worker.commit())
 
     def dropped(self) -> dict[str, int]:
         """How many rows were dropped, by reason, since the last restart."""
@@ -182,6 +182,10 @@ class Driver:
         return dict(counted)
 
     # -- inside
+
+    def _views(self, name: str) -> list[StoreView]:
+        tasks = (task for _, task in sorted(self.worker.tasks.items()))
+        return [task.store_view(name, lambda: self.wall_clock_ms) for task in tasks if name in task.states]
 
     def _start(self) -> Worker:
         return Worker(
@@ -232,66 +236,6 @@ class Driver:
             matching = (source for source in self.topology.sources if source.matches(topic))
             self._serdes[topic] = next(((source.key, source.value) for source in matching), (BYTES, BYTES))
         return self._serdes[topic]
-
-
-class DriverStore:
-    """One store's rows across tasks: a key is looked up in the task that its partition belongs to."""
-
-    def __init__(self, driver: Driver, name: str) -> None:
-        self._driver = driver
-        self._name = name
-
-    def get(self, key: Any) -> Any:
-        return self._of(key).get(key)
-
-    def get_with_timestamp(self, key: Any) -> ValueAndTimestamp | None:
-        return self._of(key).get_with_timestamp(key)
-
-    def put(self, key: Any, value: Any, timestamp: int | None = None) -> None:
-        """Committed at once, as if a processor had put it."""
-        self._of(key).put(key, value, timestamp)
-        self._driver.worker.commit()
-
-    def delete(self, key: Any) -> Any:
-        before = self._of(key).delete(key)
-        self._driver.worker.commit()
-        return before
-
-    def range(self, start: Any = None, stop: Any = None) -> Iterator[Pair]:
-        return chain.from_iterable(view.range(start, stop) for view in self._views())
-
-    def reverse_range(self, start: Any = None, stop: Any = None) -> Iterator[Pair]:
-        return chain.from_iterable(view.reverse_range(start, stop) for view in self._views())
-
-    def all(self) -> Iterator[Pair]:
-        return self.range()
-
-    def reverse_all(self) -> Iterator[Pair]:
-        return self.reverse_range()
-
-    def prefix_scan(self, prefix: bytes | str) -> Iterator[Pair]:
-        return chain.from_iterable(view.prefix_scan(prefix) for view in self._views())
-
-    def approximate_num_entries(self) -> int:
-        return sum(view.approximate_num_entries() for view in self._views())
-
-    def _views(self) -> list[KeyValueStore]:
-        tasks = sorted(self._driver.worker.tasks.items())
-        return [self._view(task) for _, task in tasks if self._name in task.states]
-
-    def _of(self, key: Any) -> KeyValueStore:
-        views = self._views()
-        if not views:
-            raise StreamtopoError(
-                f'no task with store "{self._name}" is at work: after a step failed call run() or restart(), '
-                "and a store needs a processor that is connected to it"
-            )
-        serde = self._driver.topology.stores[self._name].key
-        (inner,) = serde.inner_keys(serde.encode_column([key]))
-        return views[partition_of(inner, len(views))]
-
-    def _view(self, task: Task) -> KeyValueStore:
-        return KeyValueStore(task.states[self._name], lambda: self._driver.wall_clock_ms)
 
 
 def _serdes(topology: Topology) -> dict[str, tuple[Serde, Serde]]:

@@ -19,6 +19,7 @@ LAYERS = [  # from top to bottom; what shares a line is independent of each othe
     {"cli"},
     {"pytest_plugin"},
     {"testing"},
+    {"driver_stores"},
     {"__init__"},
     {"engine"},
     {"dsl", "drawing"},

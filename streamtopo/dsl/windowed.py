@@ -20,6 +20,7 @@ from streamtopo.operators.time_windows import time_windows
 from streamtopo.operators.windowed import Aggregation, counting, reducing
 from streamtopo.serdes import INT, Serde, SerdeLike
 from streamtopo.stores import Kind, StoreSpec
+from streamtopo.stores.layout import segment_of
 from streamtopo.stores.state import State
 from streamtopo.topology import Bindings, Operator, SinkNode, valid_name
 from streamtopo.windowed_serdes import session_windowed, time_windowed, time_windowed_in_store
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from streamtopo.dsl.kstream import KStream
 
 EMITS = ("on_update", "on_close")
-_SHORTEST_SEGMENT = 60_000
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ class Layout:
             Kind.SESSION if session else Kind.TIMESTAMPED_WINDOW,
             cached=not self.on_close,
             retention=retention,
-            segment=retention and max(retention // 2, _SHORTEST_SEGMENT),
+            segment=retention and segment_of(retention),
             by_time=self.on_close,
         )
 

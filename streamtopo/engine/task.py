@@ -6,6 +6,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import orjson
@@ -24,7 +25,7 @@ from streamtopo.processors import Clock, RecordContext, RecordMetadata
 from streamtopo.records import Batch, Chunk, Columns, Order, Position, Step, TopicPartition, number_of
 from streamtopo.stores import Store
 from streamtopo.stores.state import State
-from streamtopo.stores.views import KeyValueStore
+from streamtopo.stores.viewing import StoreView, view_of
 from streamtopo.topology import ProcessorNode, SinkNode, Subtopology, Topology
 
 logger = logging.getLogger("streamtopo")
@@ -275,8 +276,14 @@ class Task:
 
     # -- what processors ask for (Surroundings)
 
-    def store_view(self, name: str, now: Callable[[], int]) -> KeyValueStore:
-        return KeyValueStore(self.states[name], now)
+    def store_view(self, name: str, now: Callable[[], int]) -> StoreView:
+        return view_of(self.states[name], now, partial(self._observed, name), lambda: self.count("expired"))
+
+    def _observed(self, store: str, time: int) -> int:
+        """The largest time that was put into a store, by its operator or through a view."""
+        clock = self.clock(f"{store}/put")
+        clock.time = max(clock.time, time)
+        return max(known.time for name, known in self._clocks.items() if name.startswith(f"{store}/"))
 
     def metadata(self, order: Order) -> RecordMetadata | None:
         if self._round is None:

@@ -41,6 +41,11 @@ class StoreSpec:
     topic_config: Mapping[str, str] = field(default_factory=dict)
 
     @property
+    def timed(self) -> bool:
+        """Whether the time of a window or a session is in its keys."""
+        return self.kind in (Kind.WINDOW, Kind.TIMESTAMPED_WINDOW, Kind.SESSION)
+
+    @property
     def timestamped(self) -> bool:
         """Whether a row keeps the time of its last update beside its value."""
         return self.kind in (Kind.TIMESTAMPED, Kind.TIMESTAMPED_WINDOW)

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from streamtopo.durations import Duration, milliseconds
+from streamtopo.errors import TopologyError
 from streamtopo.serdes import SerdeLike, serde_of
 from streamtopo.stores import Kind, StoreSpec
+from streamtopo.stores.layout import segment_of
+from streamtopo.windowed_serdes import session_windowed, time_windowed_in_store
 
 
 def key_value_store(
@@ -27,5 +31,59 @@ def key_value_store(
         kind,
         logged,
         in_memory=in_memory,
+        topic_config=topic_config or {},
+    )
+
+
+def window_store(
+    name: str,
+    *,
+    window_size: Duration,
+    retention: Duration,
+    key: SerdeLike = bytes,
+    value: SerdeLike = bytes,
+    timestamped: bool = False,
+    logged: bool = True,
+    in_memory: bool = False,
+    topic_config: Mapping[str, str] | None = None,
+) -> StoreSpec:
+    """Rows by key and window start; a row is gone once a window has started `retention` or more after it."""
+    size, kept = milliseconds(window_size), milliseconds(retention)
+    if kept < size:
+        raise TopologyError(f'store "{name}" is to keep windows of {size} ms for {kept} ms only; give more retention')
+    return StoreSpec(
+        name,
+        time_windowed_in_store(serde_of(key, key=True), size),
+        serde_of(value),
+        Kind.TIMESTAMPED_WINDOW if timestamped else Kind.WINDOW,
+        logged,
+        in_memory=in_memory,
+        retention=kept,
+        segment=segment_of(kept),
+        topic_config=topic_config or {},
+    )
+
+
+def session_store(
+    name: str,
+    *,
+    retention: Duration,
+    key: SerdeLike = bytes,
+    value: SerdeLike = bytes,
+    logged: bool = True,
+    in_memory: bool = False,
+    topic_config: Mapping[str, str] | None = None,
+) -> StoreSpec:
+    """Rows by key, start and end; a session is gone once another one has ended `retention` or more after it."""
+    kept = milliseconds(retention)
+    return StoreSpec(
+        name,
+        session_windowed(serde_of(key, key=True)),
+        serde_of(value),
+        Kind.SESSION,
+        logged,
+        in_memory=in_memory,
+        retention=kept,
+        segment=segment_of(kept),
         topic_config=topic_config or {},
     )

@@ -40,6 +40,12 @@ def placed(spec: StoreSpec, keys: list[bytes]) -> list[bytes]:
     ]
 
 
+def time_in(spec: StoreSpec, key: bytes) -> int:
+    """The time that a key has in it."""
+    end = len(key) - _BEHIND_THE_TIME[spec.kind]
+    return int.from_bytes(key[end - 8 : end])
+
+
 def timed(spec: StoreSpec, key: bytes) -> bytes:
     """The key with its time in front, under which a store that is kept by time finds it."""
     cut = _BEHIND_THE_TIME[spec.kind] + 8
@@ -49,6 +55,11 @@ def timed(spec: StoreSpec, key: bytes) -> bytes:
 def untimed(spec: StoreSpec, key: bytes) -> bytes:
     cut = _BEHIND_THE_TIME[spec.kind] + 8
     return key[cut:] + key[:cut]
+
+
+def segment_of(retention: int) -> int:
+    """How many milliseconds of rows go together, of a store that keeps them so long: as Kafka Streams has it."""
+    return max(retention // 2, 60_000)
 
 
 def segment_start(number: int) -> bytes:

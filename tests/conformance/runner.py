@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from streamtopo import Windowed
-from streamtopo.stores import Kind
-from streamtopo.testing import Driver, DriverRecord, DriverStore
+from streamtopo.testing import Driver, DriverRecord
 from tests.conformance.shapes import shape
+from tests.conformance.store_ops import plain, store_op
 from tests.conformance.topologies import build
 from tests.conformance.values import ANY
 
@@ -47,79 +46,18 @@ class Run:
         """What was not read yet. A topic that is written and read begins with the records that were just sent."""
         for topic in sorted(self.topics):
             for record in self.driver.records(topic)[sent[topic] :]:
-                yield Row(topic, _plain(_decoded(record.key)), _decoded(record.value), record.timestamp)
+                yield Row(topic, plain(_decoded(record.key)), _decoded(record.value), record.timestamp)
         for topic, key, value in self.built.seen:
             yield Row(topic, key, value, None)
         self.built.seen.clear()
 
     def store_op(self, entry: Entry) -> Any:
-        kind = self.driver.topology.stores[entry["store"]].kind
-        store = self.driver.store(entry["store"])
-        if entry["store_op"] in _CHANGES:
-            return _CHANGES[entry["store_op"]](store, entry)
-        value_of = store.get if kind is Kind.KEY_VALUE else _with_timestamp(store)
-        if entry["store_op"] == "get":
-            return value_of(entry["key"])
-        if entry["store_op"] == "find_sessions":
-            return [[_plain(key), value] for key, value in store.all() if _meets(key, entry)]
-        if entry["store_op"] == "approximate_num_entries":
-            return store.approximate_num_entries()
-        return [[key, value_of(key)] for key, _ in _SCANS[entry["store_op"]](store, entry)]
+        return store_op(self.driver, entry)
 
 
 def _decoded(data: Any) -> Any:
     """The Driver knows no types for a topic that only a dynamic sink writes."""
     return ANY.decode(data) if isinstance(data, bytes) else data
-
-
-def _plain(key: Any) -> Any:
-    return key._asdict() if isinstance(key, Windowed) else key
-
-
-# -- stores
-
-
-def _with_timestamp(store: DriverStore) -> Callable[[Any], dict[str, Any] | None]:
-    def get(key: Any) -> dict[str, Any] | None:
-        row = store.get_with_timestamp(key)
-        return None if row is None else {"value": row.value, "ts": row.timestamp}
-
-    return get
-
-
-def _meets(session: Windowed, entry: Entry) -> object:
-    late_enough, early_enough = session.end >= entry["earliest_end"], session.start <= entry["latest_start"]
-    return session.key == entry["key"] and late_enough and early_enough
-
-
-def _put(store: DriverStore, entry: Entry) -> None:
-    store.put(entry["key"], entry["value"])
-
-
-def _put_all(store: DriverStore, entry: Entry) -> None:
-    for key, value in entry["entries"]:
-        store.put(key, value)
-
-
-def _put_if_absent(store: DriverStore, entry: Entry) -> Any:
-    before = store.get(entry["key"])
-    if before is None:
-        store.put(entry["key"], entry["value"])
-    return before
-
-
-_CHANGES: dict[str, Callable[[DriverStore, Entry], Any]] = {
-    "put": _put,
-    "put_all": _put_all,
-    "put_if_absent": _put_if_absent,
-    "delete": lambda store, entry: store.delete(entry["key"]),
-}
-_SCANS: dict[str, Callable[[DriverStore, Entry], Iterable[tuple[Any, Any]]]] = {
-    "all": lambda store, _: store.all(),
-    "reverse_all": lambda store, _: store.reverse_all(),
-    "range": lambda store, entry: store.range(entry["key_from"], entry["key_to"]),
-    "reverse_range": lambda store, entry: store.reverse_range(entry["key_from"], entry["key_to"]),
-}
 
 
 # -- judging

@@ -7,7 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from streamtopo import KGroupedStream, KStream, KTable, StreamsBuilder, Topology, key_value_store
+from streamtopo import (
+    KGroupedStream,
+    KStream,
+    KTable,
+    StreamsBuilder,
+    Topology,
+    key_value_store,
+    session_store,
+    window_store,
+)
 from streamtopo.stores import StoreSpec
 from tests.conformance import tables
 from tests.conformance.functions import Function, function, s
@@ -298,6 +307,21 @@ def _from_store(store: Step) -> Built:
 
 
 def _store(store: Step) -> StoreSpec:
-    if store["type"] != "key_value":
-        raise Unsupported(f"{store['type']} store")
-    return key_value_store(store["name"], key=ANY, value=ANY, in_memory=store.get("in_memory", False))
+    name, in_memory = store["name"], store.get("in_memory", False)
+    if store.get("retain_duplicates"):
+        raise Unsupported("retain_duplicates")
+    match store["type"]:
+        case "key_value":
+            return key_value_store(name, key=ANY, value=ANY, in_memory=in_memory)
+        case "window":
+            return window_store(
+                name,
+                window_size=store["window_size_ms"],
+                retention=store["retention_ms"],
+                key=ANY,
+                value=ANY,
+                in_memory=in_memory,
+            )
+        case "session":
+            return session_store(name, retention=store["retention_ms"], key=ANY, value=ANY, in_memory=in_memory)
+    raise Unsupported(f"{store['type']} store")

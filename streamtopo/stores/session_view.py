@@ -1,0 +1,45 @@
+"""A session store as processors and tests see it: rows by key, start and end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from streamtopo.stores.timed_view import Pair, TimedView
+from streamtopo.windows import FOREVER, Windowed
+
+
+class SessionStore(TimedView):
+    """Sessions of a key in the order of their ends. Those that ended before the store's retention are not seen."""
+
+    def put(self, key: Any, start: int, end: int, value: Any) -> None:
+        """None removes."""
+        self._put(Windowed(key, start, end), end, value, end)
+
+    def remove(self, key: Any, start: int, end: int) -> None:
+        self.put(key, start, end, None)
+
+    def fetch_session(self, key: Any, start: int, end: int) -> Any:
+        row = self._row(Windowed(key, start, end), end)
+        return row and row[0]
+
+    def fetch(self, key: Any) -> Iterator[Pair]:
+        """All sessions of a key."""
+        return self.find_sessions(key, 0, FOREVER)
+
+    def backward_fetch(self, key: Any) -> Iterator[Pair]:
+        return self.backward_find_sessions(key, 0, FOREVER)
+
+    def find_sessions(self, key: Any, earliest_end: int, latest_start: int) -> Iterator[Pair]:
+        """Sessions of a key that end then or later, and start then or earlier."""
+        return self._found(key, earliest_end, latest_start, reverse=False)
+
+    def backward_find_sessions(self, key: Any, earliest_end: int, latest_start: int) -> Iterator[Pair]:
+        return self._found(key, earliest_end, latest_start, reverse=True)
+
+    def all(self) -> Iterator[Pair]:
+        return ((window, row[0]) for window, row in self._between(None, None, 0, FOREVER))
+
+    def _found(self, key: Any, earliest_end: int, latest_start: int, *, reverse: bool) -> Iterator[Pair]:
+        found = self._of_key(key, earliest_end, FOREVER, reverse=reverse)
+        return ((window, row[0]) for window, row in found if window.start <= latest_start)

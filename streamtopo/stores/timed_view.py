@@ -1,0 +1,105 @@
+"""What views of stores with a time in their keys share: looking by key and time, and not seeing what has expired."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from streamtopo.errors import StoreError
+from streamtopo.records import private
+from streamtopo.stores.layout import segment_start, time_in
+from streamtopo.stores.state import Row, State
+from streamtopo.windows import Windowed
+
+Pair = tuple[Windowed, Any]
+
+
+class TimedView:
+    """Rows in the order of their segments, in each by the bytes of their keys; `reverse` turns that around."""
+
+    def __init__(
+        self, state: State, now: Callable[[], int], observed: Callable[[int], int], expired: Callable[[], None]
+    ) -> None:
+        """`observed` is told a time that was put, and returns the largest so far; `expired` counts a put too late."""
+        self._state = state
+        self._now = now
+        self._observed = observed
+        self._expired = expired
+        self._serde = state.spec.key
+        self._cut = self._serde.window_bytes
+
+    def _put(self, window: Windowed, time: int, value: Any, timestamp: int | None) -> None:
+        """None deletes; a row that nobody could read any more is dropped and counted."""
+        self._check(window.key)
+        state, retention = self._state, self._state.spec.retention
+        observed = self._observed(time)
+        if retention and time <= observed - retention:
+            self._expired()
+            return
+        index = self._index(window)
+        state.row(index)
+        at = self._now() if timestamp is None else timestamp
+        state.put(index, None if value is None else (private(value), at), at)
+        if retention:
+            state.expire(max(0, observed - retention + 1), 3)
+
+    def _row(self, window: Windowed, time: int) -> Row | None:
+        self._check(window.key)
+        if time < self._first_live():
+            return None
+        return self._state.copied(self._state.row(self._index(window)))
+
+    def _of_key(self, key: Any, start: int, stop: int, *, reverse: bool = False) -> Iterator[tuple[Windowed, Row]]:
+        """Rows of one key whose time is from `start` to `stop`, both included."""
+        self._check(key)
+        inner = self._inner(key)
+        return self._between(inner, inner, start, stop, reverse=reverse)
+
+    def _between(
+        self, first: bytes | None, last: bytes | None, start: int, stop: int, *, reverse: bool = False
+    ) -> Iterator[tuple[Windowed, Row]]:
+        """Rows with keys from `first` to `last`, both included, None is open; and times likewise."""
+        start = max(start, self._first_live())
+        decode, cut = self._serde.decode, self._cut
+        low = b"" if first is None else first
+        for key, row in self._scanned(
+            low, None if last is None else last + b"\xff" * (cut + 1), (start, stop), reverse
+        ):
+            inner = key[:-cut]
+            inside = low <= inner and (last is None or inner <= last)
+            if inside and start <= time_in(self._state.spec, key) <= stop:
+                yield decode(key), (private(row[0]), row[1])
+
+    def _scanned(
+        self, low: bytes, high: bytes | None, times: tuple[int, int], reverse: bool
+    ) -> Iterable[tuple[bytes, Row]]:
+        scan, segment = self._state.scan, self._state.spec.segment
+        if not segment:
+            yield from scan(low, high, reverse=reverse)
+            return
+        start, stop = times
+        segments = range(start // segment, min(stop, self._last()) // segment + 1)
+        for number in reversed(segments) if reverse else segments:
+            past = segment_start(number + 1) if high is None else segment_start(number) + high
+            yield from scan(segment_start(number) + low, past, reverse=reverse)
+
+    def _first_live(self) -> int:
+        retention = self._state.spec.retention
+        return max(0, self._observed(-1) - retention + 1) if retention else 0
+
+    def _last(self) -> int:
+        """No row is later: a sliding window may start right behind the latest record."""
+        return self._observed(-1) + 1
+
+    def _index(self, window: Windowed) -> Any:
+        return window if self._serde.exact else self._serde.encode(window)
+
+    def _inner(self, key: Any) -> bytes:
+        return self._serde.encode(Windowed(key, 0, 0))[: -self._cut]
+
+    def _bound(self, key: Any) -> bytes | None:
+        return None if key is None else self._inner(key)
+
+    def _check(self, key: Any) -> None:
+        if key is None:
+            raise StoreError(f'store "{self._state.spec.name}" was given a null key; every row needs a key')

@@ -1,0 +1,70 @@
+"""A window store as processors and tests see it: rows by key and window start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from streamtopo.stores.state import Row
+from streamtopo.stores.timed_view import Pair, TimedView
+from streamtopo.stores.views import ValueAndTimestamp
+from streamtopo.windows import FOREVER, Windowed
+
+Started = tuple[int, Any]
+"""A window's start, and its value."""
+
+
+class WindowStore(TimedView):
+    """All bounds of time are window starts, and are included. Rows older than the store's retention are not seen."""
+
+    def put(self, key: Any, value: Any, window_start: int, timestamp: int | None = None) -> None:
+        """None deletes. The timestamp is that of the record being processed unless it is given."""
+        self._put(self._window(key, window_start), window_start, value, timestamp)
+
+    def fetch(self, key: Any, time: int) -> Any:
+        """The value of the window that starts at this time."""
+        row = self._row(self._window(key, time), time)
+        return row and row[0]
+
+    def fetch_with_timestamp(self, key: Any, time: int) -> ValueAndTimestamp | None:
+        row = self._row(self._window(key, time), time)
+        return row and ValueAndTimestamp(*row)
+
+    def fetch_range(self, key: Any, start: int, stop: int) -> Iterator[Started]:
+        """A key's windows, with their starts, oldest first."""
+        return _started(self._of_key(key, start, stop))
+
+    def backward_fetch_range(self, key: Any, start: int, stop: int) -> Iterator[Started]:
+        return _started(self._of_key(key, start, stop, reverse=True))
+
+    def fetch_keys_range(self, first: Any, last: Any, start: int, stop: int) -> Iterator[Pair]:
+        """The windows of all keys from `first` to `last`, both included; None is open."""
+        return _pairs(self._between(self._bound(first), self._bound(last), start, stop))
+
+    def backward_fetch_keys_range(self, first: Any, last: Any, start: int, stop: int) -> Iterator[Pair]:
+        return _pairs(self._between(self._bound(first), self._bound(last), start, stop, reverse=True))
+
+    def fetch_all(self, start: int, stop: int) -> Iterator[Pair]:
+        return _pairs(self._between(None, None, start, stop))
+
+    def backward_fetch_all(self, start: int, stop: int) -> Iterator[Pair]:
+        return _pairs(self._between(None, None, start, stop, reverse=True))
+
+    def all(self) -> Iterator[Pair]:
+        return self.fetch_all(0, FOREVER)
+
+    def backward_all(self) -> Iterator[Pair]:
+        return self.backward_fetch_all(0, FOREVER)
+
+    def _window(self, key: Any, start: int) -> Windowed:
+        """With the end that the store's serde would decode, so that both are the same key."""
+        self._check(key)
+        return Windowed(*self._serde.decode(self._serde.encode(Windowed(key, start, 0))))
+
+
+def _started(rows: Iterator[tuple[Windowed, Row]]) -> Iterator[Started]:
+    return ((window.start, row[0]) for window, row in rows)
+
+
+def _pairs(rows: Iterator[tuple[Windowed, Row]]) -> Iterator[Pair]:
+    return ((window, row[0]) for window, row in rows)

@@ -1,0 +1,91 @@
+"""Store operations of the cases, on the Driver's stores; results in the form that the cases have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from streamtopo.stores import Kind
+from streamtopo.testing import Driver
+from streamtopo.windows import Windowed
+
+Entry = dict[str, Any]
+Op = Callable[[Any, Entry], Any]
+
+
+def store_op(driver: Driver, entry: Entry) -> Any:
+    spec, store = driver.topology.stores[entry["store"]], driver.store(entry["store"])
+    if spec.kind is Kind.SESSION:
+        return _SESSION[entry["store_op"]](store, entry)
+    if spec.kind in (Kind.WINDOW, Kind.TIMESTAMPED_WINDOW):
+        return _WINDOW[entry["store_op"]](store, entry)
+    return _key_value(store, entry, timestamped=spec.kind is Kind.TIMESTAMPED)
+
+
+# -- key-value: a table's rows come with their timestamps
+
+
+def _key_value(store: Any, entry: Entry, *, timestamped: bool) -> Any:
+    def value_of(key: Any) -> Any:
+        if not timestamped:
+            return store.get(key)
+        row = store.get_with_timestamp(key)
+        return row and {"value": row.value, "ts": row.timestamp}
+
+    match entry["store_op"]:
+        case "get":
+            return value_of(entry["key"])
+        case "put":
+            return store.put(entry["key"], entry["value"])
+        case "put_all":
+            for key, value in entry["entries"]:
+                store.put(key, value)
+            return None
+        case "put_if_absent":
+            return store.put_if_absent(entry["key"], entry["value"])
+        case "delete":
+            return store.delete(entry["key"])
+        case "approximate_num_entries":
+            return store.approximate_num_entries()
+        case "range" | "reverse_range" as scan:
+            return [[key, value_of(key)] for key, _ in getattr(store, scan)(entry["key_from"], entry["key_to"])]
+        case scan:
+            return [[key, value_of(key)] for key, _ in getattr(store, scan)()]
+
+
+# -- windows and sessions
+
+
+def _pairs(rows: Any) -> list[Any]:
+    return [[plain(key), value] for key, value in rows]
+
+
+def plain(key: Any) -> Any:
+    return key._asdict() if isinstance(key, Windowed) else key
+
+
+def _fetching(method: str, *fields: str) -> Op:
+    return lambda store, entry: _pairs(getattr(store, method)(*[entry.get(field) for field in fields]))
+
+
+_WINDOW: dict[str, Op] = {
+    "put": lambda store, entry: store.put(entry["key"], entry["value"], entry["ts"]),
+    "fetch": lambda store, entry: store.fetch(entry["key"], entry["time"]),
+    **{name: _fetching(name, "key", "from", "to") for name in ("fetch_range", "backward_fetch_range")},
+    **{
+        name: _fetching(name, "key_from", "key_to", "from", "to")
+        for name in ("fetch_keys_range", "backward_fetch_keys_range")
+    },
+    **{name: _fetching(name, "from", "to") for name in ("fetch_all", "backward_fetch_all")},
+    **{name: _fetching(name) for name in ("all", "backward_all")},
+}
+_SESSION: dict[str, Op] = {
+    "put": lambda store, entry: store.put(entry["key"], entry["start"], entry["end"], entry["value"]),
+    "remove": lambda store, entry: store.remove(entry["key"], entry["start"], entry["end"]),
+    "fetch_session": lambda store, entry: store.fetch_session(entry["key"], entry["start"], entry["end"]),
+    **{name: _fetching(name, "key") for name in ("fetch", "backward_fetch")},
+    **{
+        name: _fetching(name, "key", "earliest_end", "latest_start")
+        for name in ("find_sessions", "backward_find_sessions")
+    },
+}

@@ -1,0 +1,168 @@
+"""Window and session stores in a processor of one's own: bounds, order, expiry, restarts, and keys that begin alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamtopo import Processor, Record, StreamsBuilder, Topology, session_store, window_store
+from streamtopo.errors import StoreError, TopologyError
+from streamtopo.stores import StoreSpec
+from streamtopo.testing import Driver
+from streamtopo.windows import Windowed
+
+
+class Idle(Processor):
+    def process(self, record: Record) -> None:
+        pass
+
+
+def topology_of(store: StoreSpec) -> Topology:
+    builder = StreamsBuilder("timed")
+    builder.stream("in", key=str, value=str).process(Idle, stores=[store])
+    return builder.build()
+
+
+def driver_of(store: StoreSpec, **options: Any) -> Driver:
+    return Driver(topology_of(store), **options)
+
+
+def windows(*, retention: str = "1m", key: Any = str) -> StoreSpec:
+    return window_store("rows", window_size="5s", retention=retention, key=key, value=list)
+
+
+def sessions() -> StoreSpec:
+    return session_store("rows", retention="1m", key=str, value=int)
+
+
+def test_all_bounds_are_included() -> None:
+    store = driver_of(windows()).store("rows")
+    for start in (0, 5, 10, 15):
+        store.put("a", [start], start)
+    assert list(store.fetch_range("a", 5, 10)) == [(5, [5]), (10, [10])]
+    assert list(store.backward_fetch_range("a", 5, 10)) == [(10, [10]), (5, [5])]
+    assert [window for window, _ in store.fetch_all(10, 99)] == [("a", 10, 5010), ("a", 15, 5015)]
+    assert store.fetch("a", 15) == [15]
+    assert store.fetch("a", 14) is None
+
+
+def test_keys_that_begin_alike_are_kept_apart() -> None:
+    """The bytes of one key and a time may be the beginning of those of another."""
+    store = driver_of(windows(key=bytes)).store("rows")
+    keys = [b"", b"\0", b"\0" * 8, b"a", b"a" + b"\0" * 8, b"a" + b"\0" * 12, b"ab", b"b"]
+    for key in keys:
+        store.put(key, [len(key)], 7)
+    for key in keys:
+        assert list(store.fetch_range(key, 0, 100)) == [(7, [len(key)])]
+    assert sorted(window.key for window, _ in store.fetch_keys_range(b"a", b"ab", 0, 100)) == keys[3:7]
+
+
+def test_a_row_is_seen_until_its_retention_is_over() -> None:
+    driver = driver_of(windows())
+    store = driver.store("rows")
+    store.put("a", [0], 0)
+    store.put("b", [1], 59_999)
+    assert list(store.fetch_range("a", 0, 0)) == [(0, [0])]
+    store.put("b", [2], 60_000)
+    assert (store.fetch("a", 0), list(store.fetch_range("a", 0, 0))) == (None, [])
+    store.put("c", [3], 0)
+    assert list(store.all()) == [(("b", 59_999, 64_999), [1]), (("b", 60_000, 65_000), [2])]
+    assert driver.dropped() == {"expired": 1}
+
+
+def test_expired_rows_are_deleted_in_store_and_changelog() -> None:
+    driver = driver_of(windows())
+    store = driver.store("rows")
+    for start in range(0, 600_000, 10_000):
+        store.put("a", [start], start)
+    (kept,) = driver._stores.values()
+    assert len(list(kept.scan(b"", b"\xff"))) < 20
+    driver.crash()
+    driver.restart()
+    (kept,) = driver._stores.values()
+    assert len(list(kept.scan(b"", b"\xff"))) < 20
+
+
+def test_what_has_expired_is_so_after_a_restart() -> None:
+    driver = driver_of(windows())
+    driver.store("rows").put("a", [0], 0)
+    driver.store("rows").put("a", [1], 70_000)
+    driver.send("in", "anything", key="a")
+    driver.crash()
+    driver.restart()
+    assert driver.store("rows").fetch("a", 0) is None
+    assert list(driver.store("rows").all()) == [(("a", 70_000, 75_000), [1])]
+
+
+def test_what_is_handed_out_is_nobody_elses() -> None:
+    store = driver_of(windows()).store("rows")
+    value = [1]
+    store.put("a", value, 0)
+    value.append(2)
+    store.fetch("a", 0).append(3)
+    next(store.all())[1].append(4)
+    assert store.fetch("a", 0) == [1]
+
+
+def test_sessions_by_end_and_start() -> None:
+    store = driver_of(sessions()).store("rows")
+    for start, end in [(0, 10), (5, 10), (20, 30), (40, 40)]:
+        store.put("a", start, end, start)
+    store.put("aa", 0, 100, 1)
+    found = [(0, 10), (5, 10), (20, 30), (40, 40)]
+    assert list(store.fetch("a")) == [(("a", *span), span[0]) for span in found]
+    assert [window[1:] for window, _ in store.backward_fetch("a")] == found[::-1]
+    assert [window[1:] for window, _ in store.find_sessions("a", 10, 20)] == found[:3]
+    assert [window[1:] for window, _ in store.find_sessions("a", 11, 39)] == [(20, 30)]
+    store.remove("a", 5, 10)
+    assert (store.fetch_session("a", 5, 10), store.fetch_session("a", 0, 10)) == (None, 0)
+
+
+def test_several_partitions() -> None:
+    store = driver_of(windows(), partitions=3).store("rows")
+    for key in "abcdef":
+        store.put(key, [1], 10)
+    assert sorted(window.key for window, _ in store.all()) == [*"abcdef"]
+    assert store.fetch("e", 10) == [1]
+
+
+def test_mistakes_are_told() -> None:
+    with pytest.raises(TopologyError, match="windows of 5000 ms for 1000 ms only; give more retention"):
+        windows(retention="1s")
+    with pytest.raises(StoreError, match='store "rows" was given a null key'):
+        driver_of(windows()).store("rows").fetch_range(None, 0, 1)
+
+
+PUTS = st.lists(
+    st.tuples(st.sampled_from(["a", "ab", "b"]), st.integers(0, 200_000), st.none() | st.integers(1, 9)), max_size=30
+)
+
+
+@given(PUTS, st.integers(0, 200_000), st.integers(0, 200_000), st.integers(0, 30))
+def test_a_window_store_is_like_a_dict(puts: list[Any], start: int, stop: int, crash_at: int) -> None:
+    driver = driver_of(windows())
+    model: dict[tuple[str, int], list[int]] = {}
+    observed = -1
+    for number, (key, time, value) in enumerate(puts):
+        if number == crash_at:
+            driver.send("in", "anything", key="a")
+            driver.crash()
+            driver.restart()
+        driver.store("rows").put(key, value and [value], time)
+        observed = max(observed, time)
+        if time > observed - 60_000:
+            model[key, time] = [value] if value else []
+            if not value:
+                del model[key, time]
+    live = {at: value for at, value in model.items() if at[1] > observed - 60_000}
+    order = sorted(live, key=lambda at: (at[1] // 60_000, at[0].encode() + at[1].to_bytes(8)))
+    store = driver.store("rows")
+    expected = [(Windowed(key, time, time + 5000), live[key, time]) for key, time in order if start <= time <= stop]
+    assert list(store.fetch_all(start, stop)) == expected
+    assert list(store.backward_fetch_all(start, stop)) == expected[::-1]
+    for key in ("a", "ab", "b"):
+        times = sorted(time for name, time in live if name == key and start <= time <= stop)
+        assert list(store.fetch_range(key, start, stop)) == [(time, live[key, time]) for time in times]

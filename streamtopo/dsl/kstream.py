@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from streamtopo.dsl.coroutines import Coroutines
+from streamtopo.dsl.deduplicating import deduplicated
 from streamtopo.dsl.naming import Graph, next_serde
+from streamtopo.durations import Duration
 from streamtopo.errors import TopologyError
 from streamtopo.operators import stateless, tables
 from streamtopo.operators.join_table import Joiner, join_table
@@ -257,6 +259,21 @@ class KStream(Coroutines):
         if self.key_changed:
             stream = stream.repartitioned(name or node, named=name is not None)
         return table_of(stream, node, kept, kept=store is not None)
+
+    def deduplicate(
+        self,
+        within: Duration,
+        *,
+        by: Callable[[Any, Any], Any] = lambda key, value: key,
+        id: SerdeLike | None = None,
+        name: str | None = None,
+    ) -> KStream:
+        """Drops a record if one with the same id passed less than `within` before or after it, by their timestamps.
+
+        `by(key, value)` gives the id, of type `id`, else the key is it; records with equal ids need equal keys, which
+        bring them into one task. `name` names the store of what has passed.
+        """
+        return deduplicated(self, within, by, id, name)
 
     # -- ends
 

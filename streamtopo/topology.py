@@ -78,6 +78,8 @@ class ProcessorNode:
     stores: tuple[str, ...] = ()
     watches: tuple[str, ...] = ()
     """Nodes that keep tables this one reads: it is told of each row they put, in its order among its own."""
+    uses: tuple[str, ...] = ()
+    """Stores of other nodes that it works on in their stead."""
 
 
 @dataclass(frozen=True)

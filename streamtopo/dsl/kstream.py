@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from streamtopo.dsl.joins import Joins
 from streamtopo.dsl.naming import Graph, next_serde
 from streamtopo.errors import TopologyError
-from streamtopo.operators import stateless, tables
-from streamtopo.operators.join_table import Joiner, join_table
-from streamtopo.operators.lookup import Lookup
+from streamtopo.operators import stateless
 from streamtopo.processors import Processor
 from streamtopo.records import Step
 from streamtopo.serdes import Serde, SerdeLike
@@ -26,7 +25,7 @@ Pair = tuple[Any, Any]
 
 
 @dataclass(frozen=True)
-class KStream:
+class KStream(Joins):
     """Made by a StreamsBuilder. Every operator returns a new stream and leaves this one as it is."""
 
     graph: Graph
@@ -125,7 +124,7 @@ class KStream:
 
     def merge(self, other: KStream, *, name: str | None = None) -> KStream:
         """The records of both; order is kept within each."""
-        self._check_same_builder(other)
+        self.check_same_builder(other)
         if (self.key, self.value) != (other.key, other.value):
             raise TopologyError(
                 f'"{self.node}" and "{other.node}" are merged, but have records of different types: '
@@ -152,30 +151,6 @@ class KStream:
         step = stateless.branch(list(predicates.values()), default=bool(default))
         self.graph.process(node, (self.node,), Operator(lambda _: step))
         return {branch: self._branch(node, branch) for branch in names}
-
-    def join(self, table: KTable, joiner: Joiner, *, name: str | None = None) -> KStream:
-        """Each record with the table's row of its key at that moment: `joiner(value, row)`; without a row, nothing."""
-        return self._joined("KSTREAM-JOIN-", table, joiner, name, left=False)
-
-    def left_join(self, table: KTable, joiner: Joiner, *, name: str | None = None) -> KStream:
-        """Like `join`, but a record without a row is joined with None."""
-        return self._joined("KSTREAM-LEFTJOIN-", table, joiner, name, left=True)
-
-    def _joined(self, prefix: str, table: KTable, joiner: Joiner, name: str | None, *, left: bool) -> KStream:
-        self._check_same_builder(table)
-        stream = self.repartitioned(name or self.node, named=name is not None) if self.key_changed else self
-        rows = table.origin.rows()
-        operator = Operator(
-            lambda bindings: join_table(Lookup(rows, bindings, parents=1), joiner, bindings.count, left=left)
-        )
-        node = self.graph.process(
-            self.graph.name(prefix, name),
-            (stream.node,),
-            operator,
-            tuple(kept.store for kept in rows.kept),
-            tuple(kept.node for kept in rows.kept),
-        )
-        return replace(stream, node=node)
 
     def _branch(self, node: str, branch: str) -> KStream:
         child = valid_name(f"{node}-{branch}", "branch")
@@ -231,9 +206,8 @@ class KStream:
         sink = graph.name("KSTREAM-SINK-", f"{topic}-sink" if named else None)
         filtering = graph.name("KSTREAM-FILTER-", f"{topic}-filter" if named else None)
         source = graph.name("KSTREAM-SOURCE-", f"{topic}-source" if named else None)
-        keyed = Operator(lambda bindings: tables.passing(bindings.count))
         graph.topology.add_repartition(Repartition(topic, partitions))
-        graph.process(filtering, (self.node,), keyed)
+        graph.repartition_filter(filtering, self.node)
         graph.topology.add(SinkNode(sink, (filtering,), topic, self.key, self.value, partitioner))
         value = read or self.value
         graph.topology.add(SourceNode(source, (topic,), self.key, value))
@@ -350,7 +324,7 @@ class KStream:
         stream = self._then(prefix, step, value, name)
         return replace(stream, key=next_serde(key, self.key, key=True), key_changed=True)
 
-    def _check_same_builder(self, other: KStream | KTable) -> None:
+    def check_same_builder(self, other: KStream | KTable) -> None:
         if other.graph is not self.graph:
             raise TopologyError(f'"{self.node}" and "{other.node}" come from different builders; use one builder')
 

@@ -9,10 +9,10 @@ from streamtopo.operators.aggregate import Dropped
 from streamtopo.operators.lookup import Lookup
 from streamtopo.records import Chunk, Step, each_row
 
-Joiner = Callable[[Any, Any], Any]
 
-
-def join_table(lookup: Lookup, joiner: Joiner, dropped: Dropped, *, left: bool) -> Step:
+def join_table(
+    lookup: Lookup, joiner: Callable[..., Any], dropped: Dropped, *, left: bool, with_key: bool = False
+) -> Step:
     """With `left` also records without a row, joined with None. Records without a value are dropped in any case."""
 
     def step(chunk: Chunk) -> Chunk:
@@ -21,7 +21,8 @@ def join_table(lookup: Lookup, joiner: Joiner, dropped: Dropped, *, left: bool) 
         dropped("null key or value", _unusable(chunk, left=left))
         if not all(mask):
             chunk, rows = chunk.select(mask), [row for row, joined in zip(rows, mask, strict=True) if joined]
-        return chunk.with_values(each_row(joiner, chunk.values, [row and row[0] for row in rows]))
+        columns = [chunk.values, [row and row[0] for row in rows]]
+        return chunk.with_values(each_row(joiner, *([chunk.keys, *columns] if with_key else columns)))
 
     return step
 

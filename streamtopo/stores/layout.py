@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from streamtopo.stores import Kind, StoreSpec
 
 _BEHIND_THE_TIME = {Kind.WINDOW: 4, Kind.TIMESTAMPED_WINDOW: 4, Kind.SESSION: 8, Kind.VERSIONED: 0}
@@ -19,12 +21,12 @@ def placed(spec: StoreSpec, keys: list[bytes]) -> list[bytes]:
     if not spec.segment:
         return keys
     behind = _BEHIND_THE_TIME[spec.kind]
-    segment = spec.segment
-    return [
-        segment_start(int.from_bytes(key[len(key) - behind - 8 : len(key) - behind]) // segment) + key for key in keys
-    ]
+    segment, number = spec.segment, int.from_bytes
+    time = slice(-behind - 8, -behind or None)
+    return [segment_start(number(key[time]) // segment) + key for key in keys]
 
 
+@lru_cache(maxsize=1000)
 def segment_start(number: int) -> bytes:
     """What the keys of a segment begin with, and where it starts."""
     return number.to_bytes(SEGMENT_BYTES)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_left, insort
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from heapq import merge
 from itertools import islice
 from typing import Any
@@ -41,6 +41,8 @@ class State:
         """Other nodes read these rows as they were at each row of their own, and are told of each that is put."""
         self.sends_old = False
         """What is forwarded carries the old values."""
+        self.forgets = False
+        """Rows are not kept once they are durable: whoever puts them keeps those that it will want again."""
         self._store = store
         self._segment_bytes = SEGMENT_BYTES if spec.segment else 0
         self._row_bytes = _ROW_OVERHEAD
@@ -122,6 +124,21 @@ class State:
         self._changes += 1
         self._times.append(time)
 
+    def add(self, rows: dict[Any, Row]) -> None:
+        """Rows under keys that never had any, so that nothing is there to be looked up."""
+        self._put_all(rows, [time for _, time in rows.values()])
+
+    def _put_all(self, rows: Mapping[Any, Row | None], times: list[int]) -> None:
+        """Those that were there before, if any, are those in the store: what `undo` goes back to."""
+        first, self._changes = self._changes, self._changes + len(rows)
+        if self._before is not None:
+            self._before.update(dict.fromkeys(rows, (None, None)))
+        if self._sorted is not None:
+            self._sort_in(rows, self._sorted)
+        self._rows.update(rows)
+        self._dirty.update(zip(rows, range(first, self._changes), strict=True))
+        self._times.extend(times)
+
     def changed(self, index: Sequence[Hashable], chunk: Chunk) -> Chunk:
         """Rows were put, in this order, with the chunk's values (None deleted); returns what to forward now."""
         first, self._changes = self._changes, self._changes + len(index)
@@ -179,6 +196,17 @@ class State:
         merged = merge(old, sorted(new.items(), reverse=reverse), key=_key, reverse=reverse)
         return ((key[self._segment_bytes :], row) for key, row in merged if row is not None)
 
+    def drop_stored(self, start: bytes, stop: bytes, limit: int) -> int:
+        """Delete up to `limit` of the rows that were committed with start <= key bytes < stop; returns how many.
+
+        For rows that nobody changed since, in a store that makes its own key bytes. Nothing is looked up or sorted.
+        """
+        found = islice(self._store.scan(self.prefix + start, self.prefix + stop), limit)
+        cut = len(self.prefix) + self._segment_bytes
+        rows: dict[Any, Row | None] = {key[cut:]: None for key, _ in found}
+        self._put_all(rows, [0] * len(rows))
+        return len(rows)
+
     def expire(self, before: int, limit: int) -> None:
         """Delete up to `limit` rows of the segments that end before this time, oldest first."""
         live = before // self.spec.segment
@@ -209,6 +237,13 @@ class State:
     def committed(self) -> None:
         """The changes taken are durable."""
         self._begin()
+        if self.forgets:
+            self._rows, self._older = {}, {}
+
+    @property
+    def row_bytes(self) -> int:
+        """About how many bytes a row takes."""
+        return self._row_bytes
 
     @property
     def changed_bytes(self) -> int:

@@ -219,6 +219,24 @@ def _aggregate(_: Steps, grouped: KGroupedStream, step: Step) -> KTable:
     )
 
 
+# -- joins of streams
+
+
+def _join_streams(steps: Steps, stream: KStream, step: Step) -> KStream:
+    window = {"before": step["before_ms"], "after": step["after_ms"], "grace": step["grace_ms"]}
+    other, joiner = steps.results[step["other"]], function(step["joiner"])
+    store = step.get("store_name")
+    if step["kind"] == "outer":
+        return stream.outer_join(other, joiner, **window, store=store)
+    join = stream.join if step["kind"] == "inner" else stream.left_join
+    return join(other, joiner, **window, store=store)
+
+
+def _join_stream_table(steps: Steps, stream: KStream, step: Step) -> KStream:
+    join = stream.join if step["kind"] == "inner" else stream.left_join
+    return join(steps.results[step["table"]], function(step["joiner"]), name=step.get("name"))
+
+
 OPERATORS: dict[str, Callable[[Steps, Any, Step], Any]] = {
     "stream": _stream,
     "table": _table,
@@ -244,6 +262,8 @@ OPERATORS: dict[str, Callable[[Steps, Any, Step], Any]] = {
     "count": _count,
     "reduce": _reduce,
     "aggregate": _aggregate,
+    "join_streams": _join_streams,
+    "join_stream_table": _join_stream_table,
 }
 
 

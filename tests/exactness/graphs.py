@@ -110,6 +110,11 @@ def step(stream: KStream, streams: list[KStream], draw: Callable[[Any], Any], na
             )
             other = draw(st.sampled_from([table.to_stream(), stream, *streams]))
             return [table.to_stream(), other.join(table, pair)]
+        case "join streams":
+            other = draw(st.sampled_from([stream, *streams]))
+            join = draw(st.sampled_from([stream.join, stream.left_join, stream.outer_join]))
+            before, after = draw(st.sampled_from([(0, 0), (30, 30), (0, 50), (50, -10)]))
+            return [join(other, both, before=before, after=after, grace=draw(st.sampled_from([0, 20])))]
         case _:
             stream.select_key(lambda key, value: f"{key}{len(value) % 2}", key=str).to(OUTPUTS[len(name) % 2])
             return [stream]
@@ -121,6 +126,14 @@ def pair(value: list[Any], row: list[Any] | None) -> list[Any]:
         row.append("joined")
     value.append("read")
     return [*value, row]
+
+
+def both(left: list[Any] | None, right: list[Any] | None) -> list[Any]:
+    """Changes both in place, and lets only the first of each go on, or rows would grow from join to join."""
+    for value in (left, right):
+        if value is not None:
+            value.append("joined")
+    return [*(left or ["none"])[:1], *(right or ["none"])[:1]]
 
 
 def watched(stream: KStream, store: str) -> KStream:
@@ -140,6 +153,7 @@ STEPS = [
     "table",
     "join",
     "join aggregate",
+    "join streams",
     "sink",
 ]
 

@@ -1,6 +1,7 @@
 """Kafka Streams for Python: a topology DSL, exactly-once state, an embedded log or Apache Kafka."""
 
 from streamtopo.dsl.builder import StreamsBuilder
+from streamtopo.dsl.global_table import GlobalKTable
 from streamtopo.dsl.grouped import KGroupedStream
 from streamtopo.dsl.kstream import KStream
 from streamtopo.dsl.ktable import KTable
@@ -12,6 +13,7 @@ from streamtopo.stores.build import key_value_store
 from streamtopo.topology import Topology
 
 __all__ = [
+    "GlobalKTable",
     "KGroupedStream",
     "KStream",
     "KTable",

@@ -18,7 +18,7 @@ from streamtopo.records import Columns, Headers, TopicPartition
 from streamtopo.serdes import BYTES, Serde
 from streamtopo.stores import StoreSpec
 from streamtopo.stores.memory import MemoryStore
-from streamtopo.stores.views import KeyValueStore, Pair, ValueAndTimestamp
+from streamtopo.stores.views import KeyValueStore, Pair, ReadOnlyStore, ValueAndTimestamp
 from streamtopo.topology import SinkNode, Topology
 
 
@@ -275,6 +275,8 @@ class DriverStore:
         return sum(view.approximate_num_entries() for view in self._views())
 
     def _views(self) -> list[KeyValueStore]:
+        if self._name in self._driver.topology.global_stores:
+            return [ReadOnlyStore(self._driver.worker.global_state(self._name), lambda: 0)]
         tasks = sorted(self._driver.worker.tasks.items())
         return [self._view(task) for _, task in tasks if self._name in task.states]
 

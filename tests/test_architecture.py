@@ -28,7 +28,7 @@ LAYERS = [  # from top to bottom; what shares a line is independent of each othe
     {"serdes"},
     {"models"},
     {"config", "demo"},
-    {"durations", "partitioning", "records"},
+    {"durations", "names", "partitioning", "records"},
     {"errors"},
 ]
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 
+from streamtopo.dsl.global_table import GlobalKTable
 from streamtopo.dsl.kstream import KStream
 from streamtopo.dsl.ktable import KTable, table_of
 from streamtopo.dsl.naming import Graph
 from streamtopo.errors import TopologyError
+from streamtopo.operators import tables
+from streamtopo.processors import Processor
 from streamtopo.serdes import SerdeLike, serde_of
 from streamtopo.stores import StoreSpec
-from streamtopo.topology import Extractor, SourceNode, Topology, names_or_pattern
+from streamtopo.topology import Extractor, Operator, SourceNode, Topology, names_or_pattern
 
 
 class StreamsBuilder:
@@ -68,6 +72,58 @@ class StreamsBuilder:
         stream = self.stream(topic, key=key, value=value, timestamp=timestamp)
         return table_of(stream, graph.name("KTABLE-SOURCE-"), store, kept=name is not None)
 
+    def global_table(
+        self,
+        topic: str,
+        *,
+        key: SerdeLike = bytes,
+        value: SerdeLike = bytes,
+        timestamp: Extractor | None = None,
+        name: str | None = None,
+    ) -> GlobalKTable:
+        """A topic read as a table that every worker has whole, all partitions of it; `name` names its store.
+
+        It is there before any task begins; later updates come when they come, whatever their timestamps.
+        """
+        graph = self._graph
+        store = graph.store_name(f"{topic}-STATE-STORE-", name)
+        source = SourceNode(
+            graph.name("KSTREAM-SOURCE-"), (topic,), serde_of(key, key=True), serde_of(value), timestamp=timestamp
+        )
+        node = graph.name("KTABLE-SOURCE-")
+        operator = Operator(lambda bindings: tables.upsert(bindings.state(store), bindings.count))
+        graph.topology.add_global_store(source, node, operator, StoreSpec(store, source.key, source.value))
+        return GlobalKTable(graph, node, source.key, source.value, store)
+
+    def add_global_store(
+        self,
+        store: StoreSpec,
+        topic: str,
+        supplier: Callable[[], Processor],
+        *,
+        key: SerdeLike = bytes,
+        value: SerdeLike = bytes,
+        timestamp: Extractor | None = None,
+        name: str | None = None,
+    ) -> str:
+        """A store that every worker has whole; a processor of your own keeps it, from all partitions of a topic.
+
+        All processors can read it by its name, without `stores=`.
+        """
+        graph = self._graph
+        source = graph.name("KSTREAM-SOURCE-")
+        graph.topology.add_global_processor(
+            store,
+            topic,
+            graph.name("KTABLE-SOURCE-", name),
+            supplier,
+            source=source,
+            key=key,
+            value=value,
+            timestamp=timestamp,
+        )
+        return store.name
+
     def add_state_store(self, store: StoreSpec) -> str:
         """A store for processors of your own; its name is what `process(stores=[…])` takes."""
         return self._graph.topology.add_store(store).name
@@ -81,6 +137,8 @@ class StreamsBuilder:
         """Equal reads of the same topics share one source."""
         for other in self._graph.topology.sources:
             if (other.topics, other.pattern) == (source.topics, source.pattern):
+                if other.everywhere:
+                    raise TopologyError(f'"{other.topics[0]}" feeds a global store, and tasks cannot read it too')
                 if replace(other, name=source.name) != source:
                     raise TopologyError(
                         f"{', '.join(source.topics) or source.pattern} is read twice with different serdes or "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, cast, overload
 
+from streamtopo.dsl.global_table import GlobalKTable, join_stream_global
 from streamtopo.dsl.stream_join import StreamJoin, join_streams
 from streamtopo.dsl.table_join import TableJoin, join_stream_table
 from streamtopo.errors import TopologyError
@@ -23,17 +24,24 @@ class Joins:
     @overload
     def join(self, other: KStream, joiner: Joiner, **options: Unpack[StreamJoin]) -> KStream: ...
     @overload
+    def join(self, other: GlobalKTable, key: Joiner, joiner: Joiner, /, **options: Unpack[TableJoin]) -> KStream: ...
+    @overload
     def join(self, other: KTable, joiner: Joiner, **options: Unpack[TableJoin]) -> KStream: ...
     def join(self, other: Any, *functions: Joiner, **options: Any) -> KStream:
         """Each record with what is there of its key: `joiner(value, other)`; without anything, nothing.
 
         With a stream: each pair of records whose times are at most `within` apart (the other's is from `before` earlier
-        to `after` later). With a table: the row at that moment.
+        to `after` later). With a table: the row at that moment. With a global table: the row of the key that
+        `key(key, value)` gives, as last read from its topic.
         """
         return _joined(cast("KStream", self), other, "inner", functions, options)
 
     @overload
     def left_join(self, other: KStream, joiner: Joiner, **options: Unpack[StreamJoin]) -> KStream: ...
+    @overload
+    def left_join(
+        self, other: GlobalKTable, key: Joiner, joiner: Joiner, /, **options: Unpack[TableJoin]
+    ) -> KStream: ...
     @overload
     def left_join(self, other: KTable, joiner: Joiner, **options: Unpack[TableJoin]) -> KStream: ...
     def left_join(self, other: Any, *functions: Joiner, **options: Any) -> KStream:
@@ -77,4 +85,6 @@ def _kind_of(other: Any) -> _Kind | None:
         return _Kind("stream", join_streams, StreamJoin, "a joiner", 1)
     if isinstance(other, KTable):
         return _Kind("table", join_stream_table, TableJoin, "a joiner", 1)
+    if isinstance(other, GlobalKTable):
+        return _Kind("global table", join_stream_global, TableJoin, "a function that gives the key, and a joiner", 2)
     return None

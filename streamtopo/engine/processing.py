@@ -23,6 +23,10 @@ class Surroundings(Protocol):
 
     def store_view(self, name: str, now: Callable[[], int]) -> KeyValueStore: ...
 
+    def reads_globally(self, store: str) -> bool:
+        """Whether it is a global store, which need not be named."""
+        ...
+
     def metadata(self, order: Order) -> RecordMetadata | None: ...
 
     def stream_time(self, order: Order | None) -> int: ...
@@ -94,7 +98,7 @@ class Context:
         return self._task.punctuations.add(self._node, milliseconds(interval), clock, callback)
 
     def get_state_store(self, name: str) -> KeyValueStore:
-        if name not in self._stores:
+        if name not in self._stores and not self._task.reads_globally(name):
             raise TopologyError(
                 f'processor "{self._node}" asks for store "{name}", which is not connected to it; '
                 f"name it in stores=[…] (it has {', '.join(self._stores) or 'none'})"

@@ -6,6 +6,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import orjson
@@ -23,7 +24,7 @@ from streamtopo.processors import Clock, RecordContext, RecordMetadata
 from streamtopo.records import Batch, Chunk, Columns, Order, Position, Step, TopicPartition, number_of
 from streamtopo.stores import Store
 from streamtopo.stores.state import State
-from streamtopo.stores.views import KeyValueStore
+from streamtopo.stores.views import KeyValueStore, ReadOnlyStore
 from streamtopo.topology import ProcessorNode, SinkNode, Subtopology, Topology
 
 logger = logging.getLogger("streamtopo")
@@ -45,6 +46,8 @@ class Options(NamedTuple):
     chunk: int = 10_000
     cache: int = 0
     depth_first: bool = False
+    global_states: Mapping[str, State] = MappingProxyType({})
+    """What the worker keeps for all tasks."""
 
 
 @dataclass
@@ -240,7 +243,7 @@ class Task:
     # -- what operators ask for (Bindings)
 
     def state(self, name: str) -> State:
-        return self.states[name]
+        return self.states[name] if name in self.states else self._options.global_states[name]
 
     def clock(self, name: str) -> OperatorClock:
         return self._clocks[name]
@@ -268,7 +271,12 @@ class Task:
     # -- what processors ask for (Surroundings)
 
     def store_view(self, name: str, now: Callable[[], int]) -> KeyValueStore:
-        return KeyValueStore(self.states[name], now)
+        if name in self.states:
+            return KeyValueStore(self.states[name], now)
+        return ReadOnlyStore(self._options.global_states[name], now)
+
+    def reads_globally(self, store: str) -> bool:
+        return store in self._options.global_states
 
     def metadata(self, order: Order) -> RecordMetadata | None:
         if self._round is None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from streamtopo.config import OnError, WorkerConfig, config_of
 from streamtopo.engine.commit import commit
+from streamtopo.engine.globals import Globals
 from streamtopo.engine.journal import Entry, RoundEntry, TickEntry
 from streamtopo.engine.metrics import Metrics
 from streamtopo.engine.pace import Pace
@@ -66,8 +67,11 @@ class Worker:
         self._now = now
         self._journal: list[Entry] = []
         self._pace = Pace(self.config, now)
+        topics = Topics(topology, log, self.config)
         told = Options(now, self._pace.request, self.config.chunk, self.config.cache, depth_first)
-        self._tasks = Tasks(topology, log, Topics(topology, log, self.config), open_store, told)
+        self._globals = Globals(topology, log, topics.partitions, told)
+        told = told._replace(global_states=self._globals.states)
+        self._tasks = Tasks(topology, log, topics, open_store, told)
         self.member = self._tasks.member
 
     @property
@@ -80,6 +84,10 @@ class Worker:
     def run(self) -> None:
         """Work until `stop`, SIGTERM or Ctrl-C, then commit and leave; a second signal ends the process at once."""
         run(self)
+
+    def global_state(self, name: str) -> State:
+        """The rows of a global store."""
+        return self._globals.states[name]
 
     def stop(self) -> None:
         """Come to an end after this turn; safe from any thread and from signal handlers."""
@@ -124,13 +132,16 @@ class Worker:
 
     def _turn(self, timeout: float) -> bool:
         self._tasks.follow_assignment(self._commit_if_needed)
+        updated = self._globals.update(self._reject)
+        if not self._globals.loaded:
+            return True
         restored = self._tasks.restore(self.config.chunk)
-        read = self._read(0.0 if restored or self._pace.undurable or self._in_hand() else timeout)
+        read = self._read(0.0 if updated or restored or self._pace.undurable or self._in_hand() else timeout)
         worked = self._process() | self._tick()
         due = self._pace.due(caught_up=not read and not worked) or self._caches_full()
         if due:
             self._commit()
-        return restored or read or worked or due
+        return updated or restored or read or worked or due
 
     def _read(self, timeout: float) -> bool:
         limit = self.config.chunk
@@ -288,4 +299,5 @@ class Worker:
                 state.forget_older()
 
     def _states(self) -> Iterator[State]:
-        return (state for task in self.tasks.values() for state in task.states.values())
+        yield from (state for task in self.tasks.values() for state in task.states.values())
+        yield from self._globals.states.values()

@@ -98,6 +98,15 @@ class KeyValueStore:
         return ((decode(key), private(row[0])) for key, row in rows)
 
 
+class ReadOnlyStore(KeyValueStore):
+    """A global store, which only the processor that keeps it may change."""
+
+    def put(self, key: Any, value: Any, timestamp: int | None = None) -> None:
+        raise StoreError(
+            f'global store "{self._state.spec.name}" can only be read here; write to the topic it is read from'
+        )
+
+
 def _as_it_is(key: Any) -> Any:
     return key
 

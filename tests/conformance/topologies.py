@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from streamtopo import KGroupedStream, KStream, KTable, StreamsBuilder, Topology, key_value_store
+from streamtopo import GlobalKTable, KGroupedStream, KStream, KTable, StreamsBuilder, Topology, key_value_store
 from streamtopo.stores import StoreSpec
 from tests.conformance.functions import Function, function, s
 from tests.conformance.processors import spec_of, supplier
@@ -237,6 +237,15 @@ def _join_stream_table(steps: Steps, stream: KStream, step: Step) -> KStream:
     return join(steps.results[step["table"]], function(step["joiner"]), name=step.get("name"))
 
 
+def _global_table(steps: Steps, _: Any, step: Step) -> GlobalKTable:
+    return steps.builder.global_table(step["topic"], key=ANY, value=ANY, name=step.get("store"))
+
+
+def _join_stream_global(steps: Steps, stream: KStream, step: Step) -> KStream:
+    join = stream.join if step["kind"] == "inner" else stream.left_join
+    return join(steps.results[step["table"]], function(step["key_fn"]), function(step["joiner"]))
+
+
 OPERATORS: dict[str, Callable[[Steps, Any, Step], Any]] = {
     "stream": _stream,
     "table": _table,
@@ -264,6 +273,8 @@ OPERATORS: dict[str, Callable[[Steps, Any, Step], Any]] = {
     "aggregate": _aggregate,
     "join_streams": _join_streams,
     "join_stream_table": _join_stream_table,
+    "global_table": _global_table,
+    "join_stream_global": _join_stream_global,
 }
 
 
@@ -276,7 +287,8 @@ def _from_nodes(nodes: list[Step]) -> Built:
         if node["node"] not in NODES:
             raise Unsupported(node["node"])
         NODES[node["node"]](topology, node)
-    return Built(topology, {node["topic"] for node in nodes if node["node"] == "sink"})
+    read = {topic for source in topology.sources for topic in source.topics}
+    return Built(topology, {node["topic"] for node in nodes if node["node"] == "sink"} - read)
 
 
 def _source_node(topology: Topology, node: Step) -> None:
@@ -295,11 +307,19 @@ def _store_node(topology: Topology, node: Step) -> None:
     topology.add_state_store(_store(node["store"]), *node["processors"])
 
 
+def _global_store_node(topology: Topology, node: Step) -> None:
+    puts = {"name": "put_into_store", "store": node["store"]["name"]}
+    topology.add_global_processor(
+        _store(node["store"]), node["topic"], node["name"], supplier(puts), key=ANY, value=ANY
+    )
+
+
 NODES: dict[str, Callable[[Topology, Step], None]] = {
     "source": _source_node,
     "processor": _processor_node,
     "sink": _sink_node,
     "store": _store_node,
+    "global_store": _global_store_node,
 }
 
 

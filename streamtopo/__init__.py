@@ -9,7 +9,7 @@ from streamtopo.engine.worker import Worker
 from streamtopo.errors import StreamtopoError
 from streamtopo.processors import Processor, ProcessorContext, Record
 from streamtopo.serdes import Serde
-from streamtopo.stores.build import key_value_store
+from streamtopo.stores.build import key_value_store, versioned_store
 from streamtopo.topology import Topology
 
 __all__ = [
@@ -26,4 +26,5 @@ __all__ = [
     "Topology",
     "Worker",
     "key_value_store",
+    "versioned_store",
 ]

@@ -7,7 +7,6 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from streamtopo.durations import Duration
 from streamtopo.records import IMMUTABLE, Headers, private
-from streamtopo.stores.views import KeyValueStore
 
 Clock = Literal["stream_time", "wall_clock"]
 
@@ -75,7 +74,9 @@ class ProcessorContext(Protocol):
         """
         ...
 
-    def get_state_store(self, name: str) -> KeyValueStore: ...
+    def get_state_store(self, name: str) -> Any:
+        """A KeyValueStore or VersionedStore, by the store's kind; those named in `stores=`, and all global ones."""
+        ...
 
     def record_metadata(self) -> RecordMetadata | None:
         """None where no record is being processed: in `init` and in punctuations."""

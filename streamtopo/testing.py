@@ -18,7 +18,8 @@ from streamtopo.records import Columns, Headers, TopicPartition
 from streamtopo.serdes import BYTES, Serde
 from streamtopo.stores import StoreSpec
 from streamtopo.stores.memory import MemoryStore
-from streamtopo.stores.views import KeyValueStore, Pair, ReadOnlyStore, ValueAndTimestamp
+from streamtopo.stores.versions import Version
+from streamtopo.stores.views import Pair, ReadOnlyStore, ValueAndTimestamp
 from streamtopo.topology import SinkNode, Topology
 
 
@@ -174,6 +175,10 @@ class Driver:
             raise StreamtopoError(f'there is no store "{name}"; this topology has {known}')
         return DriverStore(self, name)
 
+    def versioned_store(self, name: str) -> DriverVersionedStore:
+        """A store with versions in all tasks; what is put here is committed at once."""
+        return DriverVersionedStore(self, self.store(name))
+
     def dropped(self) -> dict[str, int]:
         """How many rows were dropped, by reason, since the last restart."""
         counted: Counter[str] = Counter()
@@ -241,18 +246,19 @@ class DriverStore:
         self._name = name
 
     def get(self, key: Any) -> Any:
-        return self._of(key).get(key)
+        return self.view_of(key).get(key)
 
     def get_with_timestamp(self, key: Any) -> ValueAndTimestamp | None:
-        return self._of(key).get_with_timestamp(key)
+        row: ValueAndTimestamp | None = self.view_of(key).get_with_timestamp(key)
+        return row
 
     def put(self, key: Any, value: Any, timestamp: int | None = None) -> None:
         """Committed at once, as if a processor had put it."""
-        self._of(key).put(key, value, timestamp)
+        self.view_of(key).put(key, value, timestamp)
         self._driver.worker.commit()
 
     def delete(self, key: Any) -> Any:
-        before = self._of(key).delete(key)
+        before = self.view_of(key).delete(key)
         self._driver.worker.commit()
         return before
 
@@ -274,13 +280,14 @@ class DriverStore:
     def approximate_num_entries(self) -> int:
         return sum(view.approximate_num_entries() for view in self._views())
 
-    def _views(self) -> list[KeyValueStore]:
+    def _views(self) -> list[Any]:
         if self._name in self._driver.topology.global_stores:
             return [ReadOnlyStore(self._driver.worker.global_state(self._name), lambda: 0)]
         tasks = sorted(self._driver.worker.tasks.items())
         return [self._view(task) for _, task in tasks if self._name in task.states]
 
-    def _of(self, key: Any) -> KeyValueStore:
+    def view_of(self, key: Any) -> Any:
+        """The store in the task that a key belongs to, as a processor there has it."""
         views = self._views()
         if not views:
             raise StreamtopoError(
@@ -290,8 +297,40 @@ class DriverStore:
         encoded = self._driver.topology.stores[self._name].key.encode_column([key])[0]
         return views[partition_of(encoded, len(views))]
 
-    def _view(self, task: Task) -> KeyValueStore:
-        return KeyValueStore(task.states[self._name], lambda: self._driver.wall_clock_ms)
+    def _view(self, task: Task) -> Any:
+        return task.store_view(self._name, lambda: self._driver.wall_clock_ms)
+
+
+class DriverVersionedStore:
+    """The same for a store with versions."""
+
+    def __init__(self, driver: Driver, rows: DriverStore) -> None:
+        self._driver = driver
+        self._view_of = rows.view_of
+
+    def put(self, key: Any, value: Any, timestamp: int) -> int:
+        valid_to: int = self._view_of(key).put(key, value, timestamp)
+        self._driver.worker.commit()
+        return valid_to
+
+    def delete(self, key: Any, timestamp: int) -> Version | None:
+        before: Version | None = self._view_of(key).delete(key, timestamp)
+        self._driver.worker.commit()
+        return before
+
+    def get(self, key: Any) -> Version | None:
+        version: Version | None = self._view_of(key).get(key)
+        return version
+
+    def get_as_of(self, key: Any, timestamp: int) -> Version | None:
+        version: Version | None = self._view_of(key).get_as_of(key, timestamp)
+        return version
+
+    def range(
+        self, key: Any, first: int | None = None, last: int | None = None, *, descending: bool = False
+    ) -> list[Version]:
+        versions: list[Version] = self._view_of(key).range(key, first, last, descending=descending)
+        return versions
 
 
 def _serdes(topology: Topology) -> dict[str, tuple[Serde, Serde]]:

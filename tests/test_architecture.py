@@ -36,7 +36,7 @@ ONLY_IN = {
     "click": {"cli"},
     "confluent_kafka": {"logs.kafka"},
     "msgspec": {"serdes", "models"},
-    "orjson": {"serdes", "engine.task", "engine.fingerprint", "drawing.as_json"},
+    "orjson": {"serdes", "operators.buffer", "engine.task", "engine.fingerprint", "drawing.as_json"},
     "pyarrow": {"logs.embedded"},
     "pytest": {"pytest_plugin"},
     "rich": {"cli"},

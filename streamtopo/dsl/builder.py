@@ -8,13 +8,15 @@ from dataclasses import replace
 
 from streamtopo.dsl.global_table import GlobalKTable
 from streamtopo.dsl.kstream import KStream
-from streamtopo.dsl.ktable import KTable, table_of
+from streamtopo.dsl.ktable import KTable, table_of, versioned_table_of
 from streamtopo.dsl.naming import Graph
+from streamtopo.durations import Duration
 from streamtopo.errors import TopologyError
 from streamtopo.operators import tables
 from streamtopo.processors import Processor
 from streamtopo.serdes import SerdeLike, serde_of
 from streamtopo.stores import StoreSpec
+from streamtopo.stores.build import versioned_store
 from streamtopo.topology import Extractor, Operator, SourceNode, Topology, names_or_pattern
 
 
@@ -64,12 +66,19 @@ class StreamsBuilder:
         key: SerdeLike = bytes,
         value: SerdeLike = bytes,
         timestamp: Extractor | None = None,
+        versioned: Duration | None = None,
         name: str | None = None,
     ) -> KTable:
-        """A topic read as a table: the latest value of each key; `name` names its store."""
+        """A topic read as a table: the latest value of each key; `name` names its store.
+
+        With `versioned="10m"` it keeps that much history: a stream joined with it finds rows as of its records' times.
+        """
         graph = self._graph
         store = graph.store_name(f"{topic}-STATE-STORE-", name)
         stream = self.stream(topic, key=key, value=value, timestamp=timestamp)
+        if versioned is not None:
+            spec = versioned_store(store, history=versioned, key=stream.key, value=stream.value)
+            return versioned_table_of(stream, graph.name("KTABLE-SOURCE-"), spec)
         return table_of(stream, graph.name("KTABLE-SOURCE-"), store, kept=name is not None)
 
     def global_table(

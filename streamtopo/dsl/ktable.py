@@ -10,7 +10,7 @@ from streamtopo.dsl.origin import KeptOrigin, Origin
 from streamtopo.operators import tables
 from streamtopo.records import Step
 from streamtopo.serdes import Serde
-from streamtopo.stores import StoreSpec
+from streamtopo.stores import Kind, StoreSpec
 from streamtopo.topology import Bindings, Operator
 
 
@@ -26,6 +26,11 @@ class KTable:
     def store(self) -> str | None:
         """The store that holds its rows, for `process(stores=[table.store])` and queries; None if nothing needs one."""
         return None if self.origin.store is None else self.origin.store.name
+
+    @property
+    def versioned(self) -> bool:
+        """Whether its rows can be asked for as of a time."""
+        return self.origin.store is not None and self.origin.store.kind is Kind.VERSIONED
 
     def to_stream(self, *, name: str | None = None) -> KStream:
         """Its updates as records; a deleted row is a record without a value."""
@@ -44,4 +49,16 @@ def table_of(stream: KStream, node: str, store: str, *, kept: bool) -> KTable:
         return tables.upsert(origin.open(bindings), bindings.count)
 
     stream.graph.process(node, (stream.node,), Operator(open_step), (store,) if kept else ())
+    return KTable(stream.graph, node, stream.key, stream.value, origin)
+
+
+def versioned_table_of(stream: KStream, node: str, spec: StoreSpec) -> KTable:
+    """Like `table_of`, for a store with versions."""
+    origin = KeptOrigin(stream.graph, node, spec, kept=True)
+
+    def open_step(bindings: Bindings) -> Step:
+        state, time = bindings.state(spec.name), bindings.clock(spec.name)
+        return tables.upsert_versions(state, time, bindings.count, sends_old=origin.sends_old)
+
+    stream.graph.process(node, (stream.node,), Operator(open_step), (spec.name,))
     return KTable(stream.graph, node, stream.key, stream.value, origin)

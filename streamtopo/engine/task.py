@@ -22,9 +22,9 @@ from streamtopo.engine.stations import Failure
 from streamtopo.errors import StreamtopoError, TopologyError
 from streamtopo.processors import Clock, RecordContext, RecordMetadata
 from streamtopo.records import Batch, Chunk, Columns, Order, Position, Step, TopicPartition, number_of
-from streamtopo.stores import Store
+from streamtopo.stores import Kind, Store
 from streamtopo.stores.state import State
-from streamtopo.stores.views import KeyValueStore, ReadOnlyStore
+from streamtopo.stores.views import KeyValueStore, ReadOnlyStore, VersionedStore
 from streamtopo.topology import ProcessorNode, SinkNode, Subtopology, Topology
 
 logger = logging.getLogger("streamtopo")
@@ -270,7 +270,9 @@ class Task:
 
     # -- what processors ask for (Surroundings)
 
-    def store_view(self, name: str, now: Callable[[], int]) -> KeyValueStore:
+    def store_view(self, name: str, now: Callable[[], int]) -> Any:
+        if self.state(name).spec.kind is Kind.VERSIONED:
+            return VersionedStore(self.states[name], self.clock(name))
         if name in self.states:
             return KeyValueStore(self.states[name], now)
         return ReadOnlyStore(self._options.global_states[name], now)

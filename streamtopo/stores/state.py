@@ -41,6 +41,8 @@ class State:
         """Other nodes read these rows as they were at each row of their own, and are told of each that is put."""
         self.sends_old = False
         """What is forwarded carries the old values."""
+        self.time_before = -1
+        """Of a store with versions: its time before the rows last put."""
         self.forgets = False
         """Rows are not kept once they are durable: whoever puts them keeps those that it will want again."""
         self._store = store

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from streamtopo.stores import Kind
-from streamtopo.testing import Driver, DriverRecord, DriverStore
+from streamtopo.stores.versions import Version
+from streamtopo.testing import Driver, DriverRecord, DriverStore, DriverVersionedStore
 from tests.conformance.shapes import shape
 from tests.conformance.topologies import build
 from tests.conformance.values import ANY
@@ -53,6 +54,8 @@ class Run:
 
     def store_op(self, entry: Entry) -> Any:
         kind = self.driver.topology.stores[entry["store"]].kind
+        if kind is Kind.VERSIONED:
+            return _VERSIONED[entry["store_op"]](self.driver.versioned_store(entry["store"]), entry)
         store = self.driver.store(entry["store"])
         if entry["store_op"] in _CHANGES:
             return _CHANGES[entry["store_op"]](store, entry)
@@ -96,6 +99,22 @@ def _put_if_absent(store: DriverStore, entry: Entry) -> Any:
     return before
 
 
+def _version(version: Version | None) -> dict[str, Any] | None:
+    return version and {"value": version.value, "ts": version.timestamp, "valid_to": version.valid_to}
+
+
+def _versions(store: DriverVersionedStore, entry: Entry) -> list[dict[str, Any] | None]:
+    descending = entry.get("order") == "descending"
+    return [_version(one) for one in store.range(entry["key"], entry["from"], entry["to"], descending=descending)]
+
+
+_VERSIONED: dict[str, Callable[[DriverVersionedStore, Entry], Any]] = {
+    "put": lambda store, entry: store.put(entry["key"], entry["value"], entry["ts"]),
+    "delete": lambda store, entry: _version(store.delete(entry["key"], entry["ts"])),
+    "get": lambda store, entry: _version(store.get(entry["key"])),
+    "get_as_of": lambda store, entry: _version(store.get_as_of(entry["key"], entry["as_of"])),
+    "get_range": _versions,
+}
 _CHANGES: dict[str, Callable[[DriverStore, Entry], Any]] = {
     "put": _put,
     "put_all": _put_all,

@@ -7,7 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from streamtopo import GlobalKTable, KGroupedStream, KStream, KTable, StreamsBuilder, Topology, key_value_store
+from streamtopo import (
+    GlobalKTable,
+    KGroupedStream,
+    KStream,
+    KTable,
+    StreamsBuilder,
+    Topology,
+    key_value_store,
+    versioned_store,
+)
 from streamtopo.stores import StoreSpec
 from tests.conformance.functions import Function, function, s
 from tests.conformance.processors import spec_of, supplier
@@ -86,9 +95,8 @@ def _extractor(name: str | None) -> Callable[[Any, Any], int] | None:
 
 
 def _table(steps: Steps, _: Any, step: Step) -> KTable:
-    if step.get("store_type") == "versioned":
-        raise Unsupported("versioned table")
-    return steps.builder.table(step["topic"], key=ANY, value=ANY, name=step.get("store"))
+    history = step["history_retention_ms"] if step.get("store_type") == "versioned" else None
+    return steps.builder.table(step["topic"], key=ANY, value=ANY, versioned=history, name=step.get("store"))
 
 
 # -- record by record
@@ -234,7 +242,10 @@ def _join_streams(steps: Steps, stream: KStream, step: Step) -> KStream:
 
 def _join_stream_table(steps: Steps, stream: KStream, step: Step) -> KStream:
     join = stream.join if step["kind"] == "inner" else stream.left_join
-    return join(steps.results[step["table"]], function(step["joiner"]), name=step.get("name"))
+    table, joiner, name = steps.results[step["table"]], function(step["joiner"]), step.get("name")
+    if "grace_ms" in step:
+        return join(table, joiner, name=name, grace=step["grace_ms"])
+    return join(table, joiner, name=name)
 
 
 def _global_table(steps: Steps, _: Any, step: Step) -> GlobalKTable:
@@ -333,6 +344,8 @@ def _from_store(store: Step) -> Built:
 
 
 def _store(store: Step) -> StoreSpec:
+    if store["type"] == "versioned":
+        return versioned_store(store["name"], key=ANY, value=ANY, history=store["history_retention_ms"])
     if store["type"] != "key_value":
         raise Unsupported(f"{store['type']} store")
     return key_value_store(store["name"], key=ANY, value=ANY, in_memory=store.get("in_memory", False))

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from streamtopo.dsl.joins import Joins
 from streamtopo.dsl.naming import Graph, next_serde
+from streamtopo.durations import Duration
 from streamtopo.errors import TopologyError
 from streamtopo.operators import stateless
 from streamtopo.processors import Processor
 from streamtopo.records import Step
 from streamtopo.serdes import Serde, SerdeLike
 from streamtopo.stores import StoreSpec
+from streamtopo.stores.build import versioned_store
 from streamtopo.topology import Operator, Partitioner, Repartition, SinkNode, SourceNode, valid_name
 
 if TYPE_CHECKING:
@@ -218,17 +220,21 @@ class KStream(Joins):
         *,
         key: SerdeLike | None = None,
         value: SerdeLike | None = None,
+        versioned: Duration | None = None,
         store: str | None = None,
         name: str | None = None,
     ) -> KTable:
-        """The stream read as a table: the latest value of each key; None deletes."""
-        from streamtopo.dsl.ktable import table_of
+        """The stream read as a table: the latest value of each key; None deletes. With `versioned`, its history too."""
+        from streamtopo.dsl.ktable import table_of, versioned_table_of
 
         node = self.graph.name("KSTREAM-TOTABLE-", name)
         stream = replace(self, key=next_serde(key, self.key, key=True), value=next_serde(value, self.value))
         kept = self.graph.store_name("KSTREAM-TOTABLE-STATE-STORE-", store)
         if self.key_changed:
             stream = stream.repartitioned(name or node, named=name is not None)
+        if versioned is not None:
+            spec = versioned_store(kept, history=versioned, key=stream.key, value=stream.value)
+            return versioned_table_of(stream, node, spec)
         return table_of(stream, node, kept, kept=store is not None)
 
     # -- ends

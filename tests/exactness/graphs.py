@@ -100,6 +100,15 @@ def step(stream: KStream, streams: list[KStream], draw: Callable[[Any], Any], na
             table = stream.to_table(store=name)
             other = draw(st.sampled_from([stream, *streams]))
             return [table.to_stream(), watched(other, name)]
+        case str(join) if join.startswith("join"):
+            return joined(join, stream, streams, draw, name)
+        case _:
+            stream.select_key(lambda key, value: f"{key}{len(value) % 2}", key=str).to(OUTPUTS[len(name) % 2])
+            return [stream]
+
+
+def joined(join: str, stream: KStream, streams: list[KStream], draw: Callable[[Any], Any], name: str) -> list[KStream]:
+    match join:
         case "join":
             table = stream.to_table(store=draw(st.sampled_from([name, None])))
             other = draw(st.sampled_from([table.to_stream(), stream, *streams]))
@@ -110,14 +119,20 @@ def step(stream: KStream, streams: list[KStream], draw: Callable[[Any], Any], na
             )
             other = draw(st.sampled_from([table.to_stream(), stream, *streams]))
             return [table.to_stream(), other.join(table, pair)]
-        case "join streams":
+        case "join versions":
+            table = stream.to_table(versioned=draw(st.sampled_from([0, 30, 100])))
+            other = draw(st.sampled_from([table.to_stream(), stream, *streams]))
+            grace = draw(st.sampled_from([{}, {"grace": 0}]))
+            return [table.to_stream(), other.left_join(table, pair, **grace)]
+        case "join late":
+            table = stream.to_table(versioned=100)
             other = draw(st.sampled_from([stream, *streams]))
-            join = draw(st.sampled_from([stream.join, stream.left_join, stream.outer_join]))
-            before, after = draw(st.sampled_from([(0, 0), (30, 30), (0, 50), (50, -10)]))
-            return [join(other, both, before=before, after=after, grace=draw(st.sampled_from([0, 20])))]
+            return [table.to_stream(), other.left_join(table, pair, grace=draw(st.sampled_from([5, 50])))]
         case _:
-            stream.select_key(lambda key, value: f"{key}{len(value) % 2}", key=str).to(OUTPUTS[len(name) % 2])
-            return [stream]
+            other = draw(st.sampled_from([stream, *streams]))
+            how = draw(st.sampled_from([stream.join, stream.left_join, stream.outer_join]))
+            before, after = draw(st.sampled_from([(0, 0), (30, 30), (0, 50), (50, -10)]))
+            return [how(other, both, before=before, after=after, grace=draw(st.sampled_from([0, 20])))]
 
 
 def pair(value: list[Any], row: list[Any] | None) -> list[Any]:
@@ -153,6 +168,8 @@ STEPS = [
     "table",
     "join",
     "join aggregate",
+    "join versions",
+    "join late",
     "join streams",
     "sink",
 ]

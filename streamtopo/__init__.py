@@ -10,6 +10,7 @@ from streamtopo.errors import StreamtopoError
 from streamtopo.processors import Processor, ProcessorContext, Record
 from streamtopo.serdes import Serde
 from streamtopo.stores.build import key_value_store, versioned_store
+from streamtopo.timestamps import Times, Timestamp
 from streamtopo.topology import Topology
 
 __all__ = [
@@ -23,6 +24,8 @@ __all__ = [
     "Serde",
     "StreamsBuilder",
     "StreamtopoError",
+    "Times",
+    "Timestamp",
     "Topology",
     "Worker",
     "key_value_store",

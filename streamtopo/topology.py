@@ -12,8 +12,8 @@ from streamtopo.names import names_or_pattern as names_or_pattern
 from streamtopo.records import Step
 from streamtopo.serdes import Serde, SerdeLike, serde_of
 from streamtopo.stores import StoreSpec
+from streamtopo.timestamps import Timestamp, TimestampLike, timestamp_of
 
-Extractor = Callable[[Any, Any], int]
 Partitioner = Callable[[str, Any, Any, int], int | None]
 """(topic, key, value, number of partitions) -> a partition, or None for the usual one."""
 
@@ -61,7 +61,7 @@ class SourceNode:
     key: Serde
     value: Serde
     pattern: re.Pattern[str] | None = None
-    timestamp: Extractor | None = None
+    timestamp: Timestamp | None = None
     parents: tuple[str, ...] = ()
     everywhere: bool = False
     """Every worker reads all partitions, into a store that all its tasks can look into."""
@@ -175,11 +175,11 @@ class Topology:
         *topics: str | re.Pattern[str],
         key: SerdeLike = bytes,
         value: SerdeLike = bytes,
-        timestamp: Extractor | None = None,
+        timestamp: TimestampLike | None = None,
     ) -> Self:
         """A source of one or more topics, or of all topics whose whole name matches a pattern."""
         names, pattern = names_or_pattern(name, topics)
-        self.add(SourceNode(name, names, serde_of(key, key=True), serde_of(value), pattern, timestamp))
+        self.add(SourceNode(name, names, serde_of(key, key=True), serde_of(value), pattern, timestamp_of(timestamp)))
         return self
 
     def add_processor(self, name: str, supplier: Callable[[], Any], *parents: str) -> Self:
@@ -236,12 +236,12 @@ class Topology:
         source: str | None = None,
         key: SerdeLike = bytes,
         value: SerdeLike = bytes,
-        timestamp: Extractor | None = None,
+        timestamp: TimestampLike | None = None,
     ) -> Self:
         """A global store kept by a processor of the user's, from all partitions of a topic."""
         node = SourceNode(source or f"{name}-source", (topic,), serde_of(key, key=True), serde_of(value))
         operator = Operator(lambda bindings: bindings.process(name, supplier, fixed_key=False), records=True)
-        self.add_global_store(replace(node, timestamp=timestamp), name, operator, store)
+        self.add_global_store(replace(node, timestamp=timestamp_of(timestamp)), name, operator, store)
         return self
 
     def add_global_store(self, source: SourceNode, processor: str, operator: Operator, store: StoreSpec) -> None:

@@ -25,6 +25,7 @@ LAYERS = [  # from top to bottom; what shares a line is independent of each othe
     {"operators"},
     {"processors", "topology"},
     {"stores", "logs"},
+    {"timestamps"},
     {"serdes"},
     {"models"},
     {"config", "demo"},

@@ -17,7 +17,8 @@ from streamtopo.processors import Processor
 from streamtopo.serdes import SerdeLike, serde_of
 from streamtopo.stores import StoreSpec
 from streamtopo.stores.build import versioned_store
-from streamtopo.topology import Extractor, Operator, SourceNode, Topology, names_or_pattern
+from streamtopo.timestamps import TimestampLike, timestamp_of
+from streamtopo.topology import Operator, SourceNode, Topology, names_or_pattern
 
 
 class StreamsBuilder:
@@ -47,16 +48,17 @@ class StreamsBuilder:
         *topics: str | re.Pattern[str],
         key: SerdeLike = bytes,
         value: SerdeLike = bytes,
-        timestamp: Extractor | None = None,
+        timestamp: TimestampLike | None = None,
         name: str | None = None,
     ) -> KStream:
         """The records of one or more topics, or of all topics whose whole name matches a pattern.
 
-        `timestamp(key, value)` gives a record's time in milliseconds; without it the log's timestamp counts.
+        `timestamp` says where a record's time is, in milliseconds: the name of a field of its value, or a function of
+        (key, value) or (key, value, times); without it the log's timestamp counts. See `Timestamp` for invalid ones.
         """
         node = self._graph.name("KSTREAM-SOURCE-", name)
         names, pattern = names_or_pattern(node, topics)
-        source = SourceNode(node, names, serde_of(key, key=True), serde_of(value), pattern, timestamp)
+        source = SourceNode(node, names, serde_of(key, key=True), serde_of(value), pattern, timestamp_of(timestamp))
         return KStream(self._graph, self._read_once(source), source.key, source.value)
 
     def table(
@@ -65,7 +67,7 @@ class StreamsBuilder:
         *,
         key: SerdeLike = bytes,
         value: SerdeLike = bytes,
-        timestamp: Extractor | None = None,
+        timestamp: TimestampLike | None = None,
         versioned: Duration | None = None,
         name: str | None = None,
     ) -> KTable:
@@ -87,7 +89,7 @@ class StreamsBuilder:
         *,
         key: SerdeLike = bytes,
         value: SerdeLike = bytes,
-        timestamp: Extractor | None = None,
+        timestamp: TimestampLike | None = None,
         name: str | None = None,
     ) -> GlobalKTable:
         """A topic read as a table that every worker has whole, all partitions of it; `name` names its store.
@@ -97,7 +99,11 @@ class StreamsBuilder:
         graph = self._graph
         store = graph.store_name(f"{topic}-STATE-STORE-", name)
         source = SourceNode(
-            graph.name("KSTREAM-SOURCE-"), (topic,), serde_of(key, key=True), serde_of(value), timestamp=timestamp
+            graph.name("KSTREAM-SOURCE-"),
+            (topic,),
+            serde_of(key, key=True),
+            serde_of(value),
+            timestamp=timestamp_of(timestamp),
         )
         node = graph.name("KTABLE-SOURCE-")
         operator = Operator(lambda bindings: tables.upsert(bindings.state(store), bindings.count))
@@ -112,7 +118,7 @@ class StreamsBuilder:
         *,
         key: SerdeLike = bytes,
         value: SerdeLike = bytes,
-        timestamp: Extractor | None = None,
+        timestamp: TimestampLike | None = None,
         name: str | None = None,
     ) -> str:
         """A store that every worker has whole; a processor of your own keeps it, from all partitions of a topic.

@@ -13,6 +13,7 @@ from streamtopo import (
     KStream,
     KTable,
     StreamsBuilder,
+    Timestamp,
     Topology,
     key_value_store,
     versioned_store,
@@ -86,12 +87,21 @@ def _stream(steps: Steps, _: Any, step: Step) -> KStream:
     return steps.builder.stream(*topics, key=ANY, value=ANY, timestamp=_extractor(step.get("timestamp_extractor")))
 
 
-def _extractor(name: str | None) -> Callable[[Any, Any], int] | None:
-    if name is None:
-        return None
-    if name != "value":
+def _extractor(name: str | None) -> Timestamp | None:
+    takes: dict[str | None, Timestamp] = {
+        "value": Timestamp(_integer),
+        "value_or_partition_time": Timestamp(_integer, invalid="partition_time"),
+        "value_after_at": Timestamp(
+            lambda _, value, times: int(value.partition("@")[2]) if "@" in value else times.log
+        ),
+    }
+    if name is not None and name not in takes:
         raise Unsupported(f"timestamp_extractor {name}")
-    return lambda key, value: value if isinstance(value, int) and not isinstance(value, bool) else -1
+    return takes.get(name)
+
+
+def _integer(key: Any, value: Any) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else -1
 
 
 def _table(steps: Steps, _: Any, step: Step) -> KTable:

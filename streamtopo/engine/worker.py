@@ -35,8 +35,8 @@ _POLL_CHUNKS = 4
 _PATIENCE = 5
 """Commits that may be refused one after the other before the worker gives up."""
 
-_KEPT = 10_000_000
-"""Bytes of rows to keep at hand for reading when the record cache is off."""
+_KEPT = 40_000_000
+"""Bytes of rows to keep at hand for reading, at least: a table of 100,000 short rows fits."""
 
 
 class Worker:
@@ -293,8 +293,8 @@ class Worker:
         return sum(state.changed_bytes for state in self._states()) > self.config.cache > 0
 
     def _trim(self) -> None:
-        """Keep the rows that are kept at hand within the cache's size."""
-        if sum(state.kept_bytes for state in self._states()) > (self.config.cache or _KEPT):
+        """Keep the rows that are kept at hand within bounds."""
+        if sum(state.kept_bytes for state in self._states()) > max(self.config.cache, _KEPT):
             for state in self._states():
                 state.forget_older()
 

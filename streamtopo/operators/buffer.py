@@ -66,8 +66,7 @@ class Buffer:
         self._time.time = max(self._time.time, row.time)
         self._number.time += 1
         place = row.time.to_bytes(8) + self._key.encode(row.key) + _NUMBER.pack(self._number.time & 0xFFFFFFFF)
-        self._state.row(place)
-        self._state.put(place, ((row.value, row.headers), row.time), row.time)
+        self._state.add({place: ((row.value, row.headers), row.time)})
         heappush(places, place)
         return list(self._due(places))
 

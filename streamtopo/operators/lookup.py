@@ -82,6 +82,12 @@ class KeptRows:
             return self.state.copied(self._then[index])
         return self.state.copied(self._now[index])
 
+    def all(self, index: list[Hashable]) -> list[Row | None]:
+        """Where nothing was put in this round: a row for each; None for None."""
+        if self.state.spec.value.mutable:
+            return [self.state.copied(self._now.get(place)) for place in index]
+        return list(map(self._now.get, index))
+
 
 class VersionedRows(KeptRows):
     """Rows with their history: those as of a time, or the latest."""
@@ -125,6 +131,9 @@ class Lookup:
         self._parents = parents
         self._kept = [_rows(kept, bindings) for kept in table.kept]
         self._versioned = [kept for kept in self._kept if as_of and isinstance(kept, VersionedRows)]
+        single = self._kept[0] if isinstance(table, Kept) else None
+        self._plain = single if type(single) is KeptRows else None
+        """Of a table that is only looked into, all rows are found at once where none is put in between."""
         self._get = table.open(dict(zip(table.kept, self._kept, strict=True)))
         self._index = self._kept[0].state.index
 
@@ -139,6 +148,8 @@ class Lookup:
         for number, kept in enumerate(self._kept, start=self._parents):
             kept.begin(found, [key for key, side in zip(chunk.keys, sides, strict=True) if side == number])
         rows = iter(zip(index, wanted, strict=True))
+        if not several and self._plain is not None:
+            return own, self._plain.all(index)
         get = self._get_as_of(own.timestamps) if self._versioned else self._get
         if not several:
             return own, [None if place is None and not self._versioned else get(place, key) for place, key in rows]

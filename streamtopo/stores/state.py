@@ -333,7 +333,7 @@ class State:
             missing.difference_update(self._rows)
         keys: list[Any] = list(missing)
         found = self._store.get_many([self.prefix + key for key in self._placed(keys)])
-        self._rows.update(zip(keys, map(self._decoded, found), strict=True))
+        self._rows.update(zip(keys, self._decoded_column(found), strict=True))
 
     def _decoded(self, data: bytes | None) -> Row | None:
         if data is None:
@@ -341,6 +341,15 @@ class State:
         if not self.spec.timestamped:
             return self.spec.value.decode(data), -1
         return self.spec.value.decode(data[8:]), _TIME.unpack_from(data)[0]
+
+    def _decoded_column(self, found: list[bytes | None]) -> list[Row | None]:
+        there = [data for data in found if data is not None]
+        if not self.spec.timestamped:
+            rows = iter([(value, -1) for value in self.spec.value.decode_column(list(there))])
+        else:
+            values = self.spec.value.decode_column([data[8:] for data in there])
+            rows = iter([(value, _TIME.unpack_from(data)[0]) for value, data in zip(values, there, strict=True)])
+        return [None if data is None else next(rows) for data in found]
 
     def _encoded(
         self, index: Sequence[Any], values: list[Any], timestamps: list[int], headers: list[Headers] | None

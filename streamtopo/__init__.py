@@ -6,6 +6,7 @@ from streamtopo.dsl.cogrouped import (
     SessionWindowedCogroupedKStream,
     TimeWindowedCogroupedKStream,
 )
+from streamtopo.dsl.global_table import GlobalKTable
 from streamtopo.dsl.grouped import KGroupedStream
 from streamtopo.dsl.grouped_table import KGroupedTable
 from streamtopo.dsl.kstream import KStream
@@ -16,13 +17,15 @@ from streamtopo.engine.worker import Worker
 from streamtopo.errors import StreamtopoError
 from streamtopo.processors import Processor, ProcessorContext, Record, ValueTransformer
 from streamtopo.serdes import Serde
-from streamtopo.stores.build import key_value_store, session_store, window_store
+from streamtopo.stores.build import key_value_store, session_store, versioned_store, window_store
+from streamtopo.timestamps import Times, Timestamp
 from streamtopo.topology import Topology
 from streamtopo.windowed_serdes import session_windowed, time_windowed
 from streamtopo.windows import Windowed, Windows
 
 __all__ = [
     "CogroupedKStream",
+    "GlobalKTable",
     "KGroupedStream",
     "KGroupedTable",
     "KStream",
@@ -38,6 +41,8 @@ __all__ = [
     "Suppressed",
     "TimeWindowedCogroupedKStream",
     "TimeWindowedKStream",
+    "Times",
+    "Timestamp",
     "Topology",
     "ValueTransformer",
     "Windowed",
@@ -49,5 +54,6 @@ __all__ = [
     "time_windowed",
     "until_time_limit",
     "until_window_closes",
+    "versioned_store",
     "window_store",
 ]

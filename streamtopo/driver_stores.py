@@ -8,7 +8,7 @@ from typing import Any
 
 from streamtopo.errors import StreamtopoError
 from streamtopo.partitioning import partition_of
-from streamtopo.stores import StoreSpec
+from streamtopo.stores import Kind, StoreSpec
 from streamtopo.stores.viewing import StoreView
 from streamtopo.windows import Windowed
 
@@ -30,7 +30,7 @@ class DriverStore:
     def __getattr__(self, method: str) -> Callable[..., Any]:
         if method.startswith("_"):
             raise AttributeError(method)
-        if method in _OF_ALL_KEYS:
+        if method in _OF_ALL_KEYS and self._spec.kind is not Kind.VERSIONED:
             return lambda *bounds: self._of_all(method, bounds)
         return lambda key, *arguments, **named: self._of_one(method, key, arguments, named)
 

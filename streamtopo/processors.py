@@ -75,7 +75,10 @@ class ProcessorContext(Protocol):
         ...
 
     def get_state_store(self, name: str) -> Any:
-        """A KeyValueStore, WindowStore or SessionStore, as the store was described."""
+        """A KeyValueStore, WindowStore, SessionStore or VersionedStore, as the store was described.
+
+        There are those named in `stores=`, and all global ones.
+        """
         ...
 
     def record_metadata(self) -> RecordMetadata | None:

@@ -18,7 +18,7 @@ from streamtopo.serdes import BYTES, Serde
 from streamtopo.stores import StoreSpec
 from streamtopo.stores.memory import MemoryStore
 from streamtopo.stores.viewing import StoreView
-from streamtopo.stores.views import Pair
+from streamtopo.stores.views import Pair, ReadOnlyStore
 from streamtopo.topology import SinkNode, Topology
 
 
@@ -184,6 +184,8 @@ class Driver:
     # -- inside
 
     def _views(self, name: str) -> list[StoreView]:
+        if name in self.topology.global_stores:
+            return [ReadOnlyStore(self.worker.global_state(name), lambda: 0)]
         tasks = (task for _, task in sorted(self.worker.tasks.items()))
         return [task.store_view(name, lambda: self.wall_clock_ms) for task in tasks if name in task.states]
 

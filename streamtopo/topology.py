@@ -8,11 +8,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self
 
 from streamtopo.errors import TopologyError
+from streamtopo.names import names_or_pattern as names_or_pattern
 from streamtopo.records import Step
 from streamtopo.serdes import Serde, SerdeLike, serde_of
 from streamtopo.stores import StoreSpec
+from streamtopo.timestamps import Timestamp, TimestampLike, timestamp_of
 
-Extractor = Callable[[Any, Any], int]
 Partitioner = Callable[[str, Any, Any, int], int | None]
 """(topic, key, value, number of partitions) -> a partition, or None for the usual one."""
 
@@ -68,8 +69,10 @@ class SourceNode:
     key: Serde
     value: Serde
     pattern: re.Pattern[str] | None = None
-    timestamp: Extractor | None = None
+    timestamp: Timestamp | None = None
     parents: tuple[str, ...] = ()
+    everywhere: bool = False
+    """Every worker reads all partitions, into a store that all its tasks can look into."""
 
     def reads(self, topic: str) -> bool:
         return topic in self.topics or self.matches(topic)
@@ -86,8 +89,8 @@ class ProcessorNode:
     stores: tuple[str, ...] = ()
     watches: tuple[str, ...] = ()
     """Nodes that keep tables this one reads: it is told of each row they put, in its order among its own."""
-    behind: tuple[str, ...] = ()
-    """Stores that it works on in place of its parents, with which they are described."""
+    uses: tuple[str, ...] = ()
+    """Stores with which its parents are described, and on which it works in their stead."""
 
 
 @dataclass(frozen=True)
@@ -132,6 +135,11 @@ class Subtopology:
     def sinks(self) -> tuple[SinkNode, ...]:
         return tuple(node for node in self.nodes if isinstance(node, SinkNode))
 
+    @property
+    def everywhere(self) -> bool:
+        """It feeds a global store: every worker runs it once, over all partitions."""
+        return any(source.everywhere for source in self.sources)
+
 
 _NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
@@ -175,11 +183,11 @@ class Topology:
         *topics: str | re.Pattern[str],
         key: SerdeLike = bytes,
         value: SerdeLike = bytes,
-        timestamp: Extractor | None = None,
+        timestamp: TimestampLike | None = None,
     ) -> Self:
         """A source of one or more topics, or of all topics whose whole name matches a pattern."""
         names, pattern = names_or_pattern(name, topics)
-        self.add(SourceNode(name, names, serde_of(key, key=True), serde_of(value), pattern, timestamp))
+        self.add(SourceNode(name, names, serde_of(key, key=True), serde_of(value), pattern, timestamp_of(timestamp)))
         return self
 
     def add_processor(self, name: str, supplier: Callable[[], Any], *parents: str) -> Self:
@@ -226,6 +234,30 @@ class Topology:
         added = tuple(store for store in stores if store not in node.stores)
         self.nodes[processor] = replace(node, stores=node.stores + added)
 
+    def add_global_processor(
+        self,
+        store: StoreSpec,
+        topic: str,
+        name: str,
+        supplier: Callable[[], Any],
+        *,
+        source: str | None = None,
+        key: SerdeLike = bytes,
+        value: SerdeLike = bytes,
+        timestamp: TimestampLike | None = None,
+    ) -> Self:
+        """A global store kept by a processor of the user's, from all partitions of a topic."""
+        node = SourceNode(source or f"{name}-source", (topic,), serde_of(key, key=True), serde_of(value))
+        operator = Operator(lambda bindings: bindings.process(name, supplier, fixed_key=False), records=True)
+        self.add_global_store(replace(node, timestamp=timestamp_of(timestamp)), name, operator, store)
+        return self
+
+    def add_global_store(self, source: SourceNode, processor: str, operator: Operator, store: StoreSpec) -> None:
+        """A store that every worker keeps for all its tasks, from all partitions of the source's topics."""
+        self.add_store(replace(store, logged=False, in_memory=True))
+        self.add(replace(source, everywhere=True))
+        self.nodes[processor] = ProcessorNode(processor, (source.name,), operator, (store.name,))
+
     def add_repartition(self, repartition: Repartition) -> None:
         valid_name(repartition.topic, "topic")
         self.repartitions[repartition.topic] = repartition
@@ -233,6 +265,8 @@ class Topology:
     def _check_parent(self, name: str, parent: str) -> None:
         if parent not in self.nodes:
             raise TopologyError(f'node "{name}" names parent "{parent}", which is not there yet; add the parent first')
+        if (source := self.nodes[parent]) and isinstance(source, SourceNode) and source.everywhere:
+            raise TopologyError(f'node "{name}" names parent "{parent}", which feeds a global store and nothing else')
         if isinstance(self.nodes[parent], SinkNode):
             raise TopologyError(f'node "{name}" names the sink "{parent}" as its parent; sinks have no children')
 
@@ -255,6 +289,10 @@ class Topology:
     def _check_store(self, name: str, store: str) -> None:
         if store not in self.stores:
             raise TopologyError(f'processor "{name}" uses store "{store}", which is not there; add the store first')
+        if store in self.global_stores:
+            raise TopologyError(
+                f'processor "{name}" names the global store "{store}"; every processor can read it without naming it'
+            )
 
     # -- looking
 
@@ -265,6 +303,13 @@ class Topology:
     @property
     def sinks(self) -> tuple[SinkNode, ...]:
         return tuple(node for node in self.nodes.values() if isinstance(node, SinkNode))
+
+    @property
+    def global_stores(self) -> frozenset[str]:
+        """The names of those that are not a task's own."""
+        everywhere = {source.name for source in self.sources if source.everywhere}
+        nodes = [node for node in self.nodes.values() if isinstance(node, ProcessorNode)]
+        return frozenset(store for node in nodes if everywhere.intersection(node.parents) for store in node.stores)
 
     def children(self, name: str) -> list[str]:
         """In the order they were connected; a child connected twice is there twice."""
@@ -278,14 +323,20 @@ class Topology:
         return f"{self.application_id}-{store}-changelog"
 
     def subtopologies(self) -> tuple[Subtopology, ...]:
-        """Connected parts, numbered by the names of their sources (as Kafka Streams numbers them)."""
-        if not self.sources:
+        """Connected parts that run as tasks, numbered by the names of their sources (as Kafka Streams numbers them)."""
+        parts = tuple(part for part in self._parts() if not part.everywhere)
+        if not parts:
             raise TopologyError("the topology has no source, so it would never do anything; add one")
+        return parts
+
+    def global_subtopologies(self) -> tuple[Subtopology, ...]:
+        """The parts that feed global stores, numbered among the others."""
+        return tuple(part for part in self._parts() if part.everywhere)
+
+    def _parts(self) -> list[Subtopology]:
         groups = _connected(self.nodes.values())
         first = {group: min(source.name for source in self.sources if source.name in group) for group in groups}
-        return tuple(
-            self._subtopology(number, group) for number, group in enumerate(sorted(groups, key=first.__getitem__))
-        )
+        return [self._subtopology(number, group) for number, group in enumerate(sorted(groups, key=first.__getitem__))]
 
     def _subtopology(self, number: int, group: frozenset[str]) -> Subtopology:
         nodes = tuple(node for node in self.nodes.values() if node.name in group)
@@ -294,22 +345,8 @@ class Topology:
 
     def describe(self) -> str:
         """The text that Kafka Streams prints for a topology; viewers of that form read it."""
-        return "Topologies:\n " + "".join(map(_described, self.subtopologies()))
-
-
-def names_or_pattern(
-    source: str, topics: Iterable[str | re.Pattern[str]]
-) -> tuple[tuple[str, ...], re.Pattern[str] | None]:
-    """A source reads topics by name, or by one pattern."""
-    topics = list(topics)
-    for topic in topics:
-        if not isinstance(topic, str | re.Pattern):
-            raise TopologyError(f'source "{source}" is given {topic!r:.80}; name topics one by one, or give a pattern')
-    names = tuple(topic for topic in topics if isinstance(topic, str))
-    patterns = [topic for topic in topics if not isinstance(topic, str)]
-    if len(patterns) > 1 or (patterns and names):
-        raise TopologyError(f'source "{source}" mixes topics and patterns; give it topic names or one pattern')
-    return names, patterns[0] if patterns else None
+        self.subtopologies()
+        return "Topologies:\n " + "".join(map(_described, self._parts()))
 
 
 def _connected(nodes: Iterable[Node]) -> list[frozenset[str]]:
@@ -333,11 +370,12 @@ def sizes(subtopology: Subtopology) -> dict[str, int]:
 
 def _described(subtopology: Subtopology) -> str:
     size = sizes(subtopology)
-    lines = [f"  Sub-topology: {subtopology.number}"]
+    what = " for global store (will not generate tasks)" if subtopology.everywhere else ""
+    lines = [f"  Sub-topology: {subtopology.number}{what}"]
     for node in sorted(subtopology.nodes, key=lambda node: (-size[node.name], node.name)):
         children = sorted({child.name for child in subtopology.nodes if node.name in child.parents})
         lines.extend(_describe_node(node, children))
-    return "\n".join(lines) + "\n\n"
+    return "\n".join(lines) + ("\n" if subtopology.everywhere else "\n\n")
 
 
 def _describe_node(node: Node, children: list[str]) -> Iterator[str]:

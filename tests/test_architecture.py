@@ -27,10 +27,11 @@ LAYERS = [  # from top to bottom; what shares a line is independent of each othe
     {"processors", "topology"},
     {"stores", "logs"},
     {"windowed_serdes"},
+    {"timestamps"},
     {"serdes"},
     {"models"},
     {"config", "demo", "windows"},
-    {"durations", "partitioning", "records"},
+    {"durations", "names", "partitioning", "records"},
     {"errors"},
 ]
 
@@ -38,7 +39,7 @@ ONLY_IN = {
     "click": {"cli"},
     "confluent_kafka": {"logs.kafka"},
     "msgspec": {"serdes", "models"},
-    "orjson": {"serdes", "engine.task", "engine.fingerprint", "drawing.as_json"},
+    "orjson": {"serdes", "operators.buffer", "engine.task", "engine.fingerprint", "drawing.as_json"},
     "pyarrow": {"logs.embedded"},
     "pytest": {"pytest_plugin"},
     "rich": {"cli"},

@@ -22,7 +22,7 @@ from typing import Any
 
 import orjson
 
-from streamtopo.drawing.graph import function_name
+from streamtopo.drawing.graph import all_parts, function_name
 from streamtopo.stores import StoreSpec
 from streamtopo.topology import Node, ProcessorNode, SinkNode, SourceNode, Subtopology, Topology
 
@@ -34,7 +34,7 @@ def as_json(topology: Topology) -> str:
 def document(topology: Topology) -> dict[str, Any]:
     return {
         "application_id": topology.application_id,
-        "subtopologies": [_subtopology(topology, part) for part in topology.subtopologies()],
+        "subtopologies": [_subtopology(topology, part) for part in all_parts(topology)],
         "stores": [_store(topology, spec) for _, spec in sorted(topology.stores.items())],
         "internal_topics": _internal_topics(topology),
     }

@@ -62,12 +62,18 @@ class Graph:
 
 def graph_of(topology: Topology) -> Graph:
     ids = _ids(topology)
-    boxes = tuple(_box(topology, part, ids) for part in topology.subtopologies())
+    boxes = tuple(_box(topology, part, ids) for part in all_parts(topology))
     boxed = {item.id for box in boxes for item in box.items}
     outside = [_topic(topology, topic, id) for topic, id in _topics(topology).items()]
     outside += [_store(topology, spec, ids) for spec in topology.stores.values()]
     loose = tuple(item for item in outside if item.id not in boxed)
     return Graph(topology.application_id, boxes, loose, tuple(_edges(topology, ids)))
+
+
+def all_parts(topology: Topology) -> list[Subtopology]:
+    """In the order of their numbers, those that feed global stores among the others."""
+    parts = [*topology.subtopologies(), *topology.global_subtopologies()]
+    return sorted(parts, key=lambda part: part.number)
 
 
 def function_name(function: object) -> str:
@@ -124,7 +130,8 @@ def _node(node: Node, ids: dict[str, str]) -> Item:
 
 def _store(topology: Topology, spec: StoreSpec, ids: dict[str, str]) -> Item:
     changelog = f"changelog {topology.changelog_of(spec.name)}" if spec.logged else "no changelog"
-    details = f"{spec.key.name} keys, {spec.value.name} values, {changelog}"
+    where = "global, from its topic" if spec.name in topology.global_stores else changelog
+    details = f"{spec.key.name} keys, {spec.value.name} values, {where}"
     return Item(ids[f"store {spec.name}"], Kind.STORE, spec.name, spec.kind.value, details)
 
 

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 
+from streamtopo.dsl.global_table import GlobalKTable
 from streamtopo.dsl.kstream import KStream
-from streamtopo.dsl.ktable import KTable, table_of
+from streamtopo.dsl.ktable import KTable, table_of, versioned_table_of
 from streamtopo.dsl.naming import Graph
+from streamtopo.durations import Duration
 from streamtopo.errors import TopologyError
+from streamtopo.operators import tables
+from streamtopo.processors import Processor
 from streamtopo.serdes import SerdeLike, serde_of
 from streamtopo.stores import StoreSpec
-from streamtopo.topology import Extractor, SourceNode, Topology, names_or_pattern
+from streamtopo.stores.build import versioned_store
+from streamtopo.timestamps import TimestampLike, timestamp_of
+from streamtopo.topology import Operator, SourceNode, Topology, names_or_pattern
 
 
 class StreamsBuilder:
@@ -41,16 +48,17 @@ class StreamsBuilder:
         *topics: str | re.Pattern[str],
         key: SerdeLike = bytes,
         value: SerdeLike = bytes,
-        timestamp: Extractor | None = None,
+        timestamp: TimestampLike | None = None,
         name: str | None = None,
     ) -> KStream:
         """The records of one or more topics, or of all topics whose whole name matches a pattern.
 
-        `timestamp(key, value)` gives a record's time in milliseconds; without it the log's timestamp counts.
+        `timestamp` says where a record's time is, in milliseconds: the name of a field of its value, or a function of
+        (key, value) or (key, value, times); without it the log's timestamp counts. See `Timestamp` for invalid ones.
         """
         node = self._graph.name("KSTREAM-SOURCE-", name)
         names, pattern = names_or_pattern(node, topics)
-        source = SourceNode(node, names, serde_of(key, key=True), serde_of(value), pattern, timestamp)
+        source = SourceNode(node, names, serde_of(key, key=True), serde_of(value), pattern, timestamp_of(timestamp))
         return KStream(self._graph, self._read_once(source), source.key, source.value)
 
     def table(
@@ -59,14 +67,77 @@ class StreamsBuilder:
         *,
         key: SerdeLike = bytes,
         value: SerdeLike = bytes,
-        timestamp: Extractor | None = None,
+        timestamp: TimestampLike | None = None,
+        versioned: Duration | None = None,
         name: str | None = None,
     ) -> KTable:
-        """A topic read as a table: the latest value of each key; `name` names its store."""
+        """A topic read as a table: the latest value of each key; `name` names its store.
+
+        With `versioned="10m"` it keeps that much history: a stream joined with it finds rows as of its records' times.
+        """
         graph = self._graph
         store = graph.store_name(f"{topic}-STATE-STORE-", name)
         stream = self.stream(topic, key=key, value=value, timestamp=timestamp)
+        if versioned is not None:
+            spec = versioned_store(store, history=versioned, key=stream.key, value=stream.value)
+            return versioned_table_of(stream, graph.name("KTABLE-SOURCE-"), spec)
         return table_of(stream, graph.name("KTABLE-SOURCE-"), store, kept=name is not None)
+
+    def global_table(
+        self,
+        topic: str,
+        *,
+        key: SerdeLike = bytes,
+        value: SerdeLike = bytes,
+        timestamp: TimestampLike | None = None,
+        name: str | None = None,
+    ) -> GlobalKTable:
+        """A topic read as a table that every worker has whole, all partitions of it; `name` names its store.
+
+        It is there before any task begins; later updates come when they come, whatever their timestamps.
+        """
+        graph = self._graph
+        store = graph.store_name(f"{topic}-STATE-STORE-", name)
+        source = SourceNode(
+            graph.name("KSTREAM-SOURCE-"),
+            (topic,),
+            serde_of(key, key=True),
+            serde_of(value),
+            timestamp=timestamp_of(timestamp),
+        )
+        node = graph.name("KTABLE-SOURCE-")
+        operator = Operator(lambda bindings: tables.upsert(bindings.state(store), bindings.count))
+        graph.topology.add_global_store(source, node, operator, StoreSpec(store, source.key, source.value))
+        return GlobalKTable(graph, node, source.key, source.value, store)
+
+    def add_global_store(
+        self,
+        store: StoreSpec,
+        topic: str,
+        supplier: Callable[[], Processor],
+        *,
+        key: SerdeLike = bytes,
+        value: SerdeLike = bytes,
+        timestamp: TimestampLike | None = None,
+        name: str | None = None,
+    ) -> str:
+        """A store that every worker has whole; a processor of your own keeps it, from all partitions of a topic.
+
+        All processors can read it by its name, without `stores=`.
+        """
+        graph = self._graph
+        source = graph.name("KSTREAM-SOURCE-")
+        graph.topology.add_global_processor(
+            store,
+            topic,
+            graph.name("KTABLE-SOURCE-", name),
+            supplier,
+            source=source,
+            key=key,
+            value=value,
+            timestamp=timestamp,
+        )
+        return store.name
 
     def add_state_store(self, store: StoreSpec) -> str:
         """A store for processors of your own; its name is what `process(stores=[…])` takes."""
@@ -81,6 +152,8 @@ class StreamsBuilder:
         """Equal reads of the same topics share one source."""
         for other in self._graph.topology.sources:
             if (other.topics, other.pattern) == (source.topics, source.pattern):
+                if other.everywhere:
+                    raise TopologyError(f'"{other.topics[0]}" feeds a global store, and tasks cannot read it too')
                 if replace(other, name=source.name) != source:
                     raise TopologyError(
                         f"{', '.join(source.topics) or source.pattern} is read twice with different serdes or "

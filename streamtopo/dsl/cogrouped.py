@@ -62,7 +62,7 @@ class CogroupedKStream:
             return aggregate.aggregate(origin.open(bindings), init, shared.adders, bindings.count)
 
         shared.add_parents()
-        shared.graph.process(shared.node, shared.parents, Operator(open_step), behind=(shared.store,))
+        shared.graph.process(shared.node, shared.parents, Operator(open_step), uses=(shared.store,))
         return KTable(shared.graph, shared.node, shared.key, shared.value, origin)
 
     @overload

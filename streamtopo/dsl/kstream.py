@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from streamtopo.dsl.coroutines import Coroutines
 from streamtopo.dsl.deduplicating import deduplicated
+from streamtopo.dsl.joins import Joins
 from streamtopo.dsl.naming import Graph, next_serde
 from streamtopo.durations import Duration
 from streamtopo.errors import TopologyError
-from streamtopo.operators import stateless, tables
-from streamtopo.operators.join_table import Joiner, join_table
-from streamtopo.operators.lookup import Lookup
+from streamtopo.operators import stateless
 from streamtopo.processors import Processor
 from streamtopo.records import Step
 from streamtopo.serdes import Serde, SerdeLike
 from streamtopo.stores import StoreSpec
+from streamtopo.stores.build import versioned_store
 from streamtopo.topology import Operator, Partitioner, Repartition, SinkNode, SourceNode, valid_name
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ Pair = tuple[Any, Any]
 
 
 @dataclass(frozen=True)
-class KStream(Coroutines):
+class KStream(Coroutines, Joins):
     """Made by a StreamsBuilder. Every operator returns a new stream and leaves this one as it is."""
 
     graph: Graph
@@ -128,7 +128,7 @@ class KStream(Coroutines):
 
     def merge(self, other: KStream, *, name: str | None = None) -> KStream:
         """The records of both; order is kept within each."""
-        self._check_same_builder(other)
+        self.check_same_builder(other)
         if (self.key, self.value) != (other.key, other.value):
             raise TopologyError(
                 f'"{self.node}" and "{other.node}" are merged, but have records of different types: '
@@ -155,30 +155,6 @@ class KStream(Coroutines):
         step = stateless.branch(list(predicates.values()), default=bool(default))
         self.graph.process(node, (self.node,), Operator(lambda _: step))
         return {branch: self._branch(node, branch) for branch in names}
-
-    def join(self, table: KTable, joiner: Joiner, *, name: str | None = None) -> KStream:
-        """Each record with the table's row of its key at that moment: `joiner(value, row)`; without a row, nothing."""
-        return self._joined("KSTREAM-JOIN-", table, joiner, name, left=False)
-
-    def left_join(self, table: KTable, joiner: Joiner, *, name: str | None = None) -> KStream:
-        """Like `join`, but a record without a row is joined with None."""
-        return self._joined("KSTREAM-LEFTJOIN-", table, joiner, name, left=True)
-
-    def _joined(self, prefix: str, table: KTable, joiner: Joiner, name: str | None, *, left: bool) -> KStream:
-        self._check_same_builder(table)
-        stream = self.repartitioned(name or self.node, named=name is not None) if self.key_changed else self
-        rows = table.origin.rows()
-        operator = Operator(
-            lambda bindings: join_table(Lookup(rows, bindings, parents=1), joiner, bindings.count, left=left)
-        )
-        node = self.graph.process(
-            self.graph.name(prefix, name),
-            (stream.node,),
-            operator,
-            tuple(kept.store for kept in rows.kept),
-            tuple(kept.node for kept in rows.kept),
-        )
-        return replace(stream, node=node)
 
     def _branch(self, node: str, branch: str) -> KStream:
         child = valid_name(f"{node}-{branch}", "branch")
@@ -234,9 +210,8 @@ class KStream(Coroutines):
         sink = graph.name("KSTREAM-SINK-", f"{topic}-sink" if named else None)
         filtering = graph.name("KSTREAM-FILTER-", f"{topic}-filter" if named else None)
         source = graph.name("KSTREAM-SOURCE-", f"{topic}-source" if named else None)
-        keyed = Operator(lambda bindings: tables.passing(bindings.count))
         graph.topology.add_repartition(Repartition(topic, partitions))
-        graph.process(filtering, (self.node,), keyed)
+        graph.repartition_filter(filtering, self.node)
         graph.topology.add(SinkNode(sink, (filtering,), topic, self.key, self.value, partitioner))
         value = read or self.value
         graph.topology.add(SourceNode(source, (topic,), self.key, value))
@@ -247,17 +222,21 @@ class KStream(Coroutines):
         *,
         key: SerdeLike | None = None,
         value: SerdeLike | None = None,
+        versioned: Duration | None = None,
         store: str | None = None,
         name: str | None = None,
     ) -> KTable:
-        """The stream read as a table: the latest value of each key; None deletes."""
-        from streamtopo.dsl.ktable import table_of
+        """The stream read as a table: the latest value of each key; None deletes. With `versioned`, its history too."""
+        from streamtopo.dsl.ktable import table_of, versioned_table_of
 
         node = self.graph.name("KSTREAM-TOTABLE-", name)
         stream = replace(self, key=next_serde(key, self.key, key=True), value=next_serde(value, self.value))
         kept = self.graph.store_name("KSTREAM-TOTABLE-STATE-STORE-", store)
         if self.key_changed:
             stream = stream.repartitioned(name or node, named=name is not None)
+        if versioned is not None:
+            spec = versioned_store(kept, history=versioned, key=stream.key, value=stream.value)
+            return versioned_table_of(stream, node, spec)
         return table_of(stream, node, kept, kept=store is not None)
 
     def deduplicate(
@@ -360,7 +339,7 @@ class KStream(Coroutines):
         stream = self._then(prefix, step, value, name)
         return replace(stream, key=next_serde(key, self.key, key=True), key_changed=True)
 
-    def _check_same_builder(self, other: KStream | KTable) -> None:
+    def check_same_builder(self, other: KStream | KTable) -> None:
         if other.graph is not self.graph:
             raise TopologyError(f'"{self.node}" and "{other.node}" come from different builders; use one builder')
 

@@ -19,7 +19,7 @@ from streamtopo.errors import TopologyError
 from streamtopo.operators import aggregate_table, tables
 from streamtopo.records import Step
 from streamtopo.serdes import Serde, SerdeLike
-from streamtopo.stores import StoreSpec
+from streamtopo.stores import Kind, StoreSpec
 from streamtopo.topology import Bindings, Operator
 
 
@@ -37,6 +37,11 @@ class KTable:
     def store(self) -> str | None:
         """The store that holds its rows, for `process(stores=[table.store])` and queries; None if nothing needs one."""
         return None if self.origin.store is None else self.origin.store.name
+
+    @property
+    def versioned(self) -> bool:
+        """Whether its rows can be asked for as of a time."""
+        return self.origin.store is not None and self.origin.store.kind is Kind.VERSIONED
 
     def suppress(self, suppressed: Suppressed, *, name: str | None = None) -> KTable:
         """Hold updates back: `until_window_closes()`, or `until_time_limit("5s")`; the last of each key goes on."""
@@ -202,3 +207,15 @@ def _open_table(origin: KeptOrigin, bindings: Bindings) -> Step:
     if origin.store is None:
         return tables.passing(bindings.count)
     return tables.upsert(origin.open(bindings), bindings.count)
+
+
+def versioned_table_of(stream: KStream, node: str, spec: StoreSpec) -> KTable:
+    """Like `table_of`, for a store with versions."""
+    origin = KeptOrigin(stream.graph, node, spec, kept=True)
+
+    def open_step(bindings: Bindings) -> Step:
+        state, time = bindings.state(spec.name), bindings.clock(spec.name)
+        return tables.upsert_versions(state, time, bindings.count, sends_old=origin.sends_old)
+
+    stream.graph.process(node, (stream.node,), Operator(open_step), (spec.name,))
+    return KTable(stream.graph, node, stream.key, stream.value, origin)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from streamtopo.errors import TopologyError
+from streamtopo.operators.stateless import each
+from streamtopo.operators.tables import passing
+from streamtopo.records import Step
 from streamtopo.serdes import Serde, SerdeLike, serde_of
 from streamtopo.stores import StoreSpec
-from streamtopo.topology import Operator, ProcessorNode, Topology, valid_name
+from streamtopo.topology import Bindings, Operator, ProcessorNode, SinkNode, SourceNode, Topology, valid_name
 
 
 class Graph:
@@ -15,6 +19,10 @@ class Graph:
 
     def __init__(self, application_id: str) -> None:
         self.topology = Topology(application_id)
+        self.null_keys: set[str] = set()
+        """Nodes that have a use for rows without a key."""
+        self.repartitioned: dict[str, Any] = {}
+        """Nodes whose streams were repartitioned for a join, under no name of the user's: other joins share that."""
         self._count = 0
         self.closing: dict[str, int] = {}
         """Nodes with windowed rows: how long after a window's end it closes."""
@@ -36,9 +44,9 @@ class Graph:
         operator: Operator,
         stores: tuple[str, ...] = (),
         watches: tuple[str, ...] = (),
-        behind: tuple[str, ...] = (),
+        uses: tuple[str, ...] = (),
     ) -> str:
-        self.topology.add(ProcessorNode(name, parents, operator, stores, watches, behind))
+        self.topology.add(ProcessorNode(name, parents, operator, stores, watches, uses))
         return name
 
     def use_stores(self, node: str, stores: Iterable[str | StoreSpec]) -> tuple[str, ...]:
@@ -52,6 +60,25 @@ class Graph:
             if isinstance(store, StoreSpec) and self.topology.stores.get(store.name) != store:
                 self.topology.add_store(store)
         return tuple(store.name if isinstance(store, StoreSpec) else store for store in stores)
+
+    def repartition_filter(self, name: str, parent: str) -> None:
+        """In front of a repartition topic: rows without a key go no further, unless a join behind it wants them."""
+
+        def open_step(bindings: Bindings) -> Step:
+            return each if self._wants_null_keys(name) else passing(bindings.count)
+
+        self.process(name, (parent,), Operator(open_step))
+
+    def _wants_null_keys(self, name: str) -> bool:
+        """Whether a left or outer join lies behind a node, through internal topics too."""
+        reached = {name}
+        for node in self.topology.nodes.values():
+            topics = node.topics if isinstance(node, SourceNode) else ()
+            if reached.intersection((*node.parents, *(f"topic {topic}" for topic in topics))):
+                reached.add(node.name)
+                if isinstance(node, SinkNode):
+                    reached.add(f"topic {node.topic}" if node.topic in self.topology.repartitions else node.name)
+        return not self.null_keys.isdisjoint(reached)
 
 
 def next_serde(given: SerdeLike | None, before: Serde, *, key: bool = False) -> Serde:

@@ -134,7 +134,7 @@ class Layout:
         def open_step(bindings: Bindings) -> Keeping:
             return self._open(aggregation, origin.open(bindings), bindings, on_late=late is not None)
 
-        use = {"behind" if shared else "stores": (self.store,)}
+        use = {"uses" if shared else "stores": (self.store,)}
         graph.process(node, parents, Operator(open_step), **use)
         if not isinstance(self.windows, UnlimitedWindows):
             graph.closing[node] = self.windows.after_end  # type: ignore[attr-defined]

@@ -33,7 +33,7 @@ class Program:
         edges = _edges(subtopology.nodes, self.shape)
         for node in subtopology.nodes:
             if edges[node.name].watched:
-                bindings.state((node.stores + node.behind)[0]).watched = True  # type: ignore[union-attr]
+                bindings.state((node.stores + node.uses)[0]).watched = True  # type: ignore[union-attr]
         stations = [
             Station(node.name, _step(node, bindings, sink), edges[node.name], self._numbers)
             for node in subtopology.nodes

@@ -7,7 +7,7 @@ from itertools import compress
 from typing import Any, NamedTuple
 
 from streamtopo.errors import StepError
-from streamtopo.records import Batch, Headers, TopicPartition, check_timestamp, each_row
+from streamtopo.records import Batch, Headers, TopicPartition
 from streamtopo.topology import SourceNode
 
 Reject = Callable[[StepError], None]
@@ -48,8 +48,8 @@ class Rows(NamedTuple):
         The timestamp function is called again, as it may be the one that does; its answers are known.
         """
         keys, values = source.key.decode_column(self.raw_keys), source.value.decode_column(self.raw_values)
-        if source.timestamp is not None and self.extracted:
-            each_row(source.timestamp, keys, values)
+        if source.timestamp is not None and self.extracted and callable(source.timestamp.take):
+            source.timestamp.column(keys, values, self.timestamps, -1)
         return self._replace(keys=keys, values=values)
 
 
@@ -115,15 +115,17 @@ class Input:
         keys, values, timestamps, headers = batch.columns
         raw = Rows(keys, values, batch.offsets, timestamps, headers, [], [])
         try:
-            return self._timed(raw.fresh(self.source))
+            return self._timed(raw.fresh(self.source), self._partition_time())
         except Exception:
             return self._decoded_one_by_one(raw, reject)
 
     def _decoded_one_by_one(self, raw: Rows, reject: Reject) -> Rows:
         rows = []
+        time = self._partition_time()
         for place, offset in enumerate(raw.offsets):
             try:
-                rows.append(self._timed(raw.slice(slice(place, place + 1)).fresh(self.source)))
+                rows.append(self._timed(raw.slice(slice(place, place + 1)).fresh(self.source), time))
+                time = max(time, *rows[-1].timestamps)
             except Exception as error:
                 failure = StepError(self.source.name, f"{self.partition} offset {offset}", error)
                 try:
@@ -133,13 +135,14 @@ class Input:
                     break
         return join_rows(rows)
 
-    def _timed(self, rows: Rows) -> Rows:
-        extract = self.source.timestamp
-        if extract is None:
+    def _partition_time(self) -> int:
+        """The largest time of all records before those to come, if anybody may ask for it."""
+        return -1 if self.source.timestamp is None else max([self.time, *self.waiting.timestamps])
+
+    def _timed(self, rows: Rows, partition_time: int) -> Rows:
+        if self.source.timestamp is None:
             return rows
-        times = each_row(extract, rows.keys, rows.values)
-        for time in times:
-            check_timestamp(time, "the timestamp function returned")
+        times = self.source.timestamp.column(rows.keys, rows.values, rows.timestamps, partition_time)
         return rows._replace(timestamps=times, extracted=True)
 
 

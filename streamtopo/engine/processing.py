@@ -11,7 +11,6 @@ from streamtopo.engine.stations import TakeSingly
 from streamtopo.errors import StreamtopoError, TopologyError
 from streamtopo.processors import Clock, Processor, Record, RecordMetadata
 from streamtopo.records import EVERY_CHILD, NOTHING, Chunk, Order, below, check_timestamp
-from streamtopo.stores.viewing import StoreView
 
 
 class Surroundings(Protocol):
@@ -21,7 +20,11 @@ class Surroundings(Protocol):
     task_id: str
     punctuations: Punctuations
 
-    def store_view(self, name: str, now: Callable[[], int]) -> StoreView: ...
+    def store_view(self, name: str, now: Callable[[], int]) -> Any: ...
+
+    def reads_globally(self, store: str) -> bool:
+        """Whether it is a global store, which need not be named."""
+        ...
 
     def metadata(self, order: Order) -> RecordMetadata | None: ...
 
@@ -59,7 +62,7 @@ class Context:
         self._stores = stores
         self._children = children
         self._task = task
-        self._views: dict[str, StoreView] = {}
+        self._views: dict[str, Any] = {}
 
     def forward(self, record: Record, child: str | None = None) -> None:
         check_timestamp(record.timestamp, "a record was forwarded with")
@@ -93,8 +96,8 @@ class Context:
             raise TakeSingly
         return self._task.punctuations.add(self._node, milliseconds(interval), clock, callback)
 
-    def get_state_store(self, name: str) -> StoreView:
-        if name not in self._stores:
+    def get_state_store(self, name: str) -> Any:
+        if name not in self._stores and not self._task.reads_globally(name):
             raise TopologyError(
                 f'processor "{self._node}" asks for store "{name}", which is not connected to it; '
                 f"name it in stores=[…] (it has {', '.join(self._stores) or 'none'})"

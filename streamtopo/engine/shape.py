@@ -66,7 +66,7 @@ def _together(nodes: tuple[Node, ...]) -> frozenset[str]:
     users: dict[str, list[ProcessorNode]] = {}
     for node in nodes:
         if isinstance(node, ProcessorNode):
-            for store in node.stores + node.behind:
+            for store in (*node.stores, *node.uses):
                 users.setdefault(store, []).append(node)
     together = {
         node.name

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import orjson
@@ -23,9 +24,10 @@ from streamtopo.errors import StreamtopoError, TopologyError
 from streamtopo.operators.awaited import Coroutine, Patience
 from streamtopo.processors import Clock, RecordContext, RecordMetadata
 from streamtopo.records import Batch, Chunk, Columns, Order, Position, Step, TopicPartition, number_of
-from streamtopo.stores import Store
+from streamtopo.stores import Kind, Store
 from streamtopo.stores.state import State
-from streamtopo.stores.viewing import StoreView, view_of
+from streamtopo.stores.viewing import view_of
+from streamtopo.stores.views import ReadOnlyStore, VersionedStore
 from streamtopo.topology import ProcessorNode, SinkNode, Subtopology, Topology
 
 logger = logging.getLogger("streamtopo")
@@ -47,6 +49,8 @@ class Options(NamedTuple):
     chunk: int = 10_000
     cache: int = 0
     depth_first: bool = False
+    global_states: Mapping[str, State] = MappingProxyType({})
+    """What the worker keeps for all tasks."""
 
 
 @dataclass
@@ -249,7 +253,7 @@ class Task:
         return await_all(function, columns, patience)
 
     def state(self, name: str) -> State:
-        return self.states[name]
+        return self.states[name] if name in self.states else self._options.global_states[name]
 
     def clock(self, name: str) -> OperatorClock:
         return self._clocks[name]
@@ -276,14 +280,22 @@ class Task:
 
     # -- what processors ask for (Surroundings)
 
-    def store_view(self, name: str, now: Callable[[], int]) -> StoreView:
-        return view_of(self.states[name], now, partial(self._observed, name), lambda: self.count("expired"))
+    def store_view(self, name: str, now: Callable[[], int]) -> Any:
+        if name not in self.states:
+            return ReadOnlyStore(self._options.global_states[name], now)
+        state = self.states[name]
+        if state.spec.kind is Kind.VERSIONED:
+            return VersionedStore(state, self.clock(name))
+        return view_of(state, now, partial(self._observed, name), lambda: self.count("expired"))
 
     def _observed(self, store: str, time: int) -> int:
         """The largest time that was put into a store, by its operator or through a view."""
         clock = self.clock(f"{store}/put")
         clock.time = max(clock.time, time)
         return max(known.time for name, known in self._clocks.items() if name.startswith(f"{store}/"))
+
+    def reads_globally(self, store: str) -> bool:
+        return store in self._options.global_states
 
     def metadata(self, order: Order) -> RecordMetadata | None:
         if self._round is None:

@@ -146,17 +146,16 @@ class Tasks:
     def _wanted(self, assigned: frozenset[TopicPartition]) -> dict[TaskId, frozenset[TopicPartition]]:
         """Tasks all of whose partitions are ours."""
         wanted = {}
-        for number, topics in enumerate(self._topics.plan.topics):
-            for partition in range(self._topics.plan.tasks[number]):
-                parts = {
-                    TopicPartition(name, partition) for name in topics if partition < self._topics.partitions(name)
-                }
-                if parts and parts <= assigned:
-                    wanted[TaskId(number, partition)] = frozenset(parts)
+        plan = self._topics.plan
+        for part, topics, tasks in zip(plan.subtopologies, plan.topics, plan.tasks, strict=True):
+            for partition in range(tasks):
+                read = {TopicPartition(name, partition) for name in topics if partition < self._topics.partitions(name)}
+                if read and read <= assigned:
+                    wanted[TaskId(part.number, partition)] = frozenset(read)
         return wanted
 
     def _begin(self, id: TaskId, partitions: frozenset[TopicPartition]) -> Opening:
-        subtopology = self._topics.plan.subtopologies[id.subtopology]
+        subtopology = next(part for part in self._topics.plan.subtopologies if part.number == id.subtopology)
         store = self._open_store(subtopology.stores, id.partition)
         task = Task(id, self._topology, subtopology, store, self.outbox, self._options)
         committed = self.member.committed(partitions)

@@ -10,6 +10,7 @@ from typing import Any
 
 from streamtopo.config import OnError, WorkerConfig, config_of
 from streamtopo.engine.commit import commit
+from streamtopo.engine.globals import Globals
 from streamtopo.engine.journal import Entry, RoundEntry, TickEntry
 from streamtopo.engine.metrics import Metrics
 from streamtopo.engine.pace import Pace
@@ -38,8 +39,8 @@ _PATIENCE = 5
 
 _INSTEAD = 'mend that, or start with --on-error skip (on_error="skip") to go on without such records'
 
-_KEPT = 10_000_000
-"""Bytes of rows to keep at hand for reading when the record cache is off."""
+_KEPT = 40_000_000
+"""Bytes of rows to keep at hand for reading, at least: a table of 100,000 short rows fits."""
 
 
 class Worker:
@@ -71,8 +72,11 @@ class Worker:
         self._now = now
         self._journal: list[Entry] = []
         self._pace = Pace(self.config, now)
+        topics = Topics(topology, log, self.config)
         told = Options(now, self._pace.request, self.config.chunk, self.config.cache, depth_first)
-        self._tasks = Tasks(topology, log, Topics(topology, log, self.config), open_store, told)
+        self._globals = Globals(topology, log, topics.partitions, told)
+        told = told._replace(global_states=self._globals.states)
+        self._tasks = Tasks(topology, log, topics, open_store, told)
         self.member = self._tasks.member
 
     @property
@@ -85,6 +89,10 @@ class Worker:
     def run(self) -> None:
         """Work until `stop`, SIGTERM or Ctrl-C, then commit and leave; a second signal ends the process at once."""
         run(self)
+
+    def global_state(self, name: str) -> State:
+        """The rows of a global store."""
+        return self._globals.states[name]
 
     def stop(self) -> None:
         """Come to an end after this turn; safe from any thread and from signal handlers."""
@@ -129,17 +137,20 @@ class Worker:
 
     def _turn(self, timeout: float) -> bool:
         self._tasks.follow_assignment(self._commit_if_needed)
+        updated = self._globals.update(self._reject)
+        if not self._globals.loaded:
+            return True
         restored = self._tasks.restore(self.config.chunk)
         if self._few and not restored:
             self._pace.rest(timeout)
-        read = self._read(0.0 if restored or self._pace.undurable or self._in_hand() else timeout)
+        read = self._read(0.0 if updated or restored or self._pace.undurable or self._in_hand() else timeout)
         worked = self._process() | self._tick()
         idle = not read and not worked
         self._few = read < self.config.chunk // _FEW and not self._in_hand()
         due = self._pace.due(caught_up=idle) or self._caches_full()
         if due:
             self._commit()
-        return restored or due or not idle
+        return updated or restored or due or not idle
 
     def _read(self, timeout: float) -> int:
         """Returns how many records there were; a gap counts as one."""
@@ -292,10 +303,11 @@ class Worker:
         return sum(state.changed_bytes for state in self._states()) > self.config.cache > 0
 
     def _trim(self) -> None:
-        """Keep the rows that are kept at hand within the cache's size."""
-        if sum(state.kept_bytes for state in self._states()) > (self.config.cache or _KEPT):
+        """Keep the rows that are kept at hand within bounds."""
+        if sum(state.kept_bytes for state in self._states()) > max(self.config.cache, _KEPT):
             for state in self._states():
                 state.forget_older()
 
     def _states(self) -> Iterator[State]:
-        return (state for task in self.tasks.values() for state in task.states.values())
+        yield from (state for task in self.tasks.values() for state in task.states.values())
+        yield from self._globals.states.values()

@@ -6,9 +6,11 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from streamtopo.records import Chunk
+from streamtopo.records import Chunk, private
+from streamtopo.stores import Kind
 from streamtopo.stores.state import Row, State
-from streamtopo.topology import Bindings
+from streamtopo.stores.versions import as_of, latest
+from streamtopo.topology import Bindings, OperatorClock
 
 Get = Callable[[Hashable, Any], Row | None]
 """A key as the store's `index` has it, and the key itself -> the row now, for the asker to keep."""
@@ -80,6 +82,42 @@ class KeptRows:
             return self.state.copied(self._then[index])
         return self.state.copied(self._now[index])
 
+    def all(self, index: list[Hashable]) -> list[Row | None]:
+        """Where nothing was put in this round: a row for each; None for None."""
+        if self.state.spec.value.mutable:
+            return [self.state.copied(self._now.get(place)) for place in index]
+        return list(map(self._now.get, index))
+
+
+class VersionedRows(KeptRows):
+    """Rows with their history: those as of a time, or the latest."""
+
+    def __init__(self, state: State, clock: OperatorClock) -> None:
+        super().__init__(state)
+        self.as_of: int | None = None
+        self._clock = clock
+        self._time = -1
+        """The store's time at the row that looks."""
+
+    def begin(self, wanted: Iterable[Hashable], put: Iterable[Hashable]) -> None:
+        put = list(put)
+        super().begin(wanted, put)
+        self._time = self.state.time_before if put else self._clock.time
+
+    def put(self, key: Hashable, row: Row | None) -> None:
+        super().put(key, row)
+        if row is not None:
+            self._time = row[1]
+
+    def get(self, index: Hashable, key: Any) -> Row | None:
+        row = super().get(index, key)
+        if row is None:
+            return None
+        found = (
+            latest(row[0]) if self.as_of is None else as_of(row[0], self.as_of, self._time - self.state.spec.retention)
+        )
+        return found and (private(found.value), found.timestamp)
+
 
 class Lookup:
     """Finds, for each row of a chunk, the row of a table with the same key as it was at that row.
@@ -88,9 +126,14 @@ class Lookup:
     on are puts into those.
     """
 
-    def __init__(self, table: Table, bindings: Bindings, *, parents: int) -> None:
+    def __init__(self, table: Table, bindings: Bindings, *, parents: int, as_of: bool = False) -> None:
+        """With `as_of`, of tables with versions those are found that were valid at the time of the row that looks."""
         self._parents = parents
-        self._kept = [KeptRows(bindings.state(kept.store)) for kept in table.kept]
+        self._kept = [_rows(kept, bindings) for kept in table.kept]
+        self._versioned = [kept for kept in self._kept if as_of and isinstance(kept, VersionedRows)]
+        single = self._kept[0] if isinstance(table, Kept) else None
+        self._plain = single if type(single) is KeptRows else None
+        """Of a table that is only looked into, all rows are found at once where none is put in between."""
         self._get = table.open(dict(zip(table.kept, self._kept, strict=True)))
         self._index = self._kept[0].state.index
 
@@ -105,10 +148,25 @@ class Lookup:
         for number, kept in enumerate(self._kept, start=self._parents):
             kept.begin(found, [key for key, side in zip(chunk.keys, sides, strict=True) if side == number])
         rows = iter(zip(index, wanted, strict=True))
-        get = self._get
+        if not several and self._plain is not None:
+            return own, self._plain.all(index)
+        get = self._get_as_of(own.timestamps) if self._versioned else self._get
         if not several:
-            return own, [None if place is None else get(place, key) for place, key in rows]
-        return own, [None if place is None else get(place, key) for place, key in self._in_order(chunk, sides, rows)]
+            return own, [None if place is None and not self._versioned else get(place, key) for place, key in rows]
+        in_order = self._in_order(chunk, sides, rows)
+        return own, [None if place is None and not self._versioned else get(place, key) for place, key in in_order]
+
+    def _get_as_of(self, times: list[int]) -> Get:
+        """For rows that are asked about one after the other, at these times."""
+        following = iter(times)
+
+        def get(index: Hashable, key: Any) -> Row | None:
+            time = next(following)
+            for kept in self._versioned:
+                kept.as_of = time
+            return None if index is None else self._get(index, key)
+
+        return get
 
     def _in_order(self, chunk: Chunk, sides: list[int], rows: Iterable[tuple[Hashable, Any]]) -> Iterable[Any]:
         """The chunk's own rows; puts are done on the way."""
@@ -118,3 +176,10 @@ class Lookup:
                 yield next(rows)
             else:
                 self._kept[side - self._parents].put(key, None if value is None else (value, time))
+
+
+def _rows(kept: Kept, bindings: Bindings) -> KeptRows:
+    state: State = bindings.state(kept.store)
+    if state.spec.kind is Kind.VERSIONED:
+        return VersionedRows(state, bindings.clock(kept.store))
+    return KeptRows(state)

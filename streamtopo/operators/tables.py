@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import compress
 from typing import Any
 
 from streamtopo.operators.aggregate import Dropped
 from streamtopo.operators.keeping import Keeping
-from streamtopo.records import Chunk, Step
+from streamtopo.records import OUTDATED, Chunk, Step, private
 from streamtopo.stores.state import State
+from streamtopo.stores.versions import LATEST, Chain, latest, with_version
+from streamtopo.topology import OperatorClock
 
 
 def upsert(state: State, dropped: Dropped) -> Keeping:
@@ -23,6 +26,46 @@ def put(state: State, chunk: Chunk) -> Chunk:
     for key, value, time in zip(index, chunk.values, chunk.timestamps, strict=True):
         rows[key] = None if value is None else (snapshot(value), time)
     return state.changed(index, updates(chunk))
+
+
+def upsert_versions(state: State, time: OperatorClock, dropped: Dropped, *, sends_old: bool) -> Keeping:
+    """Each update is a version from its timestamp on; those older than the history are dropped.
+
+    What is forwarded is the update; one that is not the latest is marked as OUTDATED.
+    """
+
+    def step(chunk: Chunk) -> Chunk:
+        chunk = keyed(chunk, dropped)
+        index = state.index(chunk.keys)
+        rows = state.load(index)
+        state.time_before = time.time
+        kept: list[bool] = []
+        old: list[Any] = []
+        chains: list[Chain] = []
+        times: list[int] = []
+        for key, value, timestamp in zip(index, chunk.values, chunk.timestamps, strict=True):
+            kept.append(timestamp >= time.time - state.spec.retention)
+            if not kept[-1]:
+                continue
+            time.time = max(time.time, timestamp)
+            row = rows[key]
+            before: Chain = () if row is None else row[0]
+            chain, valid_to = with_version(before, timestamp, private(value), time.time - state.spec.retention)
+            rows[key] = (chain, timestamp) if chain else None
+            chains.append(chain)
+            times.append(time.time)
+            old.append(_old(before) if valid_to == LATEST else OUTDATED)
+        dropped("older than the history", kept.count(False))
+        chunk = chunk.select(kept)
+        state.changed(list(compress(index, kept)), chunk.with_rows(chains, times))
+        return chunk.with_old(old) if sends_old or OUTDATED in old else chunk
+
+    return Keeping(step, state)
+
+
+def _old(chain: Chain) -> Any:
+    version = latest(chain)
+    return version and private(version.value)
 
 
 def passing(dropped: Dropped) -> Step:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from streamtopo.durations import Duration, milliseconds
-from streamtopo.errors import TopologyError
+from streamtopo.errors import StoreError, TopologyError
 from streamtopo.serdes import SerdeLike, serde_of
 from streamtopo.stores import Kind, StoreSpec
 from streamtopo.stores.layout import segment_of
+from streamtopo.stores.versions import chain_serde
 from streamtopo.windowed_serdes import session_windowed, time_windowed_in_store
 
 
@@ -85,5 +86,29 @@ def session_store(
         in_memory=in_memory,
         retention=kept,
         segment=segment_of(kept),
+        topic_config=topic_config or {},
+    )
+
+
+def versioned_store(
+    name: str,
+    *,
+    history: Duration,
+    key: SerdeLike = bytes,
+    value: SerdeLike = bytes,
+    logged: bool = True,
+    topic_config: Mapping[str, str] | None = None,
+) -> StoreSpec:
+    """Rows that can be asked for as of a time, as far back as `history`."""
+    kept = milliseconds(history)
+    if kept < 0:
+        raise StoreError(f'store "{name}" is to keep a history of {kept} ms; give 0 or more')
+    return StoreSpec(
+        name,
+        serde_of(key, key=True),
+        chain_serde(serde_of(value)),
+        Kind.VERSIONED,
+        logged,
+        retention=kept,
         topic_config=topic_config or {},
     )

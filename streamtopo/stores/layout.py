@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from functools import lru_cache
 
 from streamtopo.records import Columns
 from streamtopo.stores import Kind, StoreSpec
@@ -34,10 +35,9 @@ def placed(spec: StoreSpec, keys: list[bytes]) -> list[bytes]:
     if not spec.segment:
         return keys
     behind = _BEHIND_THE_TIME[spec.kind]
-    segment = spec.segment
-    return [
-        segment_start(int.from_bytes(key[len(key) - behind - 8 : len(key) - behind]) // segment) + key for key in keys
-    ]
+    segment, number = spec.segment, int.from_bytes
+    time = slice(-behind - 8, -behind or None)
+    return [segment_start(number(key[time]) // segment) + key for key in keys]
 
 
 def time_in(spec: StoreSpec, key: bytes) -> int:
@@ -62,6 +62,7 @@ def segment_of(retention: int) -> int:
     return max(retention // 2, 60_000)
 
 
+@lru_cache(maxsize=1000)
 def segment_start(number: int) -> bytes:
     """What the keys of a segment begin with, and where it starts."""
     return number.to_bytes(SEGMENT_BYTES)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_left, insort
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from heapq import merge
 from itertools import islice
 from typing import Any
@@ -50,6 +50,10 @@ class State:
         """Other nodes read these rows as they were at each row of their own, and are told of each that is put."""
         self.sends_old = False
         """What is forwarded carries the old values."""
+        self.time_before = -1
+        """Of a store with versions: its time before the rows last put."""
+        self.forgets = False
+        """Rows are not kept once they are durable: whoever puts them keeps those that it will want again."""
         self._store = store
         self._segment_bytes = SEGMENT_BYTES if spec.segment else 0
         self._row_bytes = _ROW_OVERHEAD
@@ -162,6 +166,21 @@ class State:
         """If these are the next changes: the number that the last of each key will have."""
         return dict(zip(index, range(self._changes, self._changes + len(index)), strict=True))
 
+    def add(self, rows: dict[Any, Row]) -> None:
+        """Rows under keys that never had any, so that nothing is there to be looked up."""
+        self._put_all(rows, [time for _, time in rows.values()])
+
+    def _put_all(self, rows: Mapping[Any, Row | None], times: list[int]) -> None:
+        """Those that were there before, if any, are those in the store: what `undo` goes back to."""
+        first, self._changes = self._changes, self._changes + len(rows)
+        if self._before is not None:
+            self._before.update(dict.fromkeys(rows, (None, None)))
+        if self._sorted is not None:
+            self._sort_in(rows, self._sorted)
+        self._rows.update(rows)
+        self._dirty.update(zip(rows, range(first, self._changes), strict=True))
+        self._times.extend(times)
+
     def changed(self, index: Sequence[Hashable], chunk: Chunk, last: dict[Hashable, int] | None = None) -> Chunk:
         """Rows were put, in this order, with the chunk's values (None deleted); returns what to forward now.
 
@@ -247,6 +266,17 @@ class State:
         cut = len(self.prefix) + self._segment_bytes
         return [key[cut:] for key, _ in self._store.scan(self.prefix + start, self.prefix + stop)]
 
+    def drop_stored(self, start: bytes, stop: bytes, limit: int) -> int:
+        """Delete up to `limit` of the rows that were committed with start <= key bytes < stop; returns how many.
+
+        For rows that nobody changed since, in a store that makes its own key bytes. Nothing is looked up or sorted.
+        """
+        found = islice(self._store.scan(self.prefix + start, self.prefix + stop), limit)
+        cut = len(self.prefix) + self._segment_bytes
+        rows: dict[Any, Row | None] = {key[cut:]: None for key, _ in found}
+        self._put_all(rows, [0] * len(rows))
+        return len(rows)
+
     def expire(self, before: int, limit: int) -> None:
         """Delete up to `limit` rows of the segments that end before this time, oldest first; nobody is told.
 
@@ -286,6 +316,13 @@ class State:
     def committed(self) -> None:
         """The changes taken are durable."""
         self._begin()
+        if self.forgets:
+            self._rows, self._older = {}, {}
+
+    @property
+    def row_bytes(self) -> int:
+        """About how many bytes a row takes."""
+        return self._row_bytes
 
     @property
     def changed_bytes(self) -> int:
@@ -389,6 +426,15 @@ class State:
         if not self.spec.timestamped:
             return self.spec.value.decode(data), -1
         return self.spec.value.decode(data[8:]), _TIME.unpack_from(data)[0]
+
+    def _decoded_column(self, found: list[bytes | None]) -> list[Row | None]:
+        there = [data for data in found if data is not None]
+        if not self.spec.timestamped:
+            rows = iter([(value, -1) for value in self.spec.value.decode_column(list(there))])
+        else:
+            values = self.spec.value.decode_column([data[8:] for data in there])
+            rows = iter([(value, _TIME.unpack_from(data)[0]) for value, data in zip(values, there, strict=True)])
+        return [None if data is None else next(rows) for data in found]
 
     def _encoded(
         self, index: Sequence[Any], values: list[Any], timestamps: list[int], headers: list[Headers] | None

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from streamtopo.errors import StoreError
 from streamtopo.records import private
 from streamtopo.stores.state import Row, State
+from streamtopo.stores.versions import REJECTED, Chain, Version, as_of, between, latest, with_version
 
 Pair = tuple[Any, Any]
 
@@ -96,6 +97,78 @@ class KeyValueStore:
     def _pairs(self, rows: Iterator[tuple[bytes, Row]]) -> Iterator[Pair]:
         decode = self._state.spec.key.decode
         return ((decode(key), private(row[0])) for key, row in rows)
+
+
+class ReadOnlyStore(KeyValueStore):
+    """A global store, which only the processor that keeps it may change."""
+
+    def put(self, key: Any, value: Any, timestamp: int | None = None) -> None:
+        raise StoreError(
+            f'global store "{self._state.spec.name}" can only be read here; write to the topic it is read from'
+        )
+
+
+class StoreTime(Protocol):
+    time: int
+    """The latest that was put."""
+
+
+class VersionedStore:
+    """Rows with their history, as far back as it is kept."""
+
+    def __init__(self, state: State, time: StoreTime) -> None:
+        self._state = state
+        self._time = time
+
+    def put(self, key: Any, value: Any, timestamp: int) -> int:
+        """None: no row from then on. Returns when the next version begins, LATEST (-1), or REJECTED as too old."""
+        if timestamp < self._oldest:
+            return REJECTED
+        self._time.time = max(self._time.time, timestamp)
+        chain, valid_to = with_version(self._chain(key), timestamp, private(value), self._oldest)
+        (index,) = self._state.index([key])
+        self._state.put(index, (chain, timestamp) if chain else None, timestamp)
+        return valid_to
+
+    def delete(self, key: Any, timestamp: int) -> Version | None:
+        """No row from then on; returns the version that was valid then."""
+        if timestamp < self._oldest:
+            return None
+        before = self.get_as_of(key, timestamp)
+        self.put(key, None, timestamp)
+        return before
+
+    def get(self, key: Any) -> Version | None:
+        """The latest version."""
+        return _handed_out(latest(self._chain(key)))
+
+    def get_as_of(self, key: Any, timestamp: int) -> Version | None:
+        return _handed_out(as_of(self._chain(key), timestamp, self._oldest))
+
+    def range(
+        self, key: Any, first: int | None = None, last: int | None = None, *, descending: bool = False
+    ) -> list[Version]:
+        """The versions that were valid at any time from first to last; None is open."""
+        found = [
+            version._replace(value=private(version.value))
+            for version in between(self._chain(key), first, last, self._oldest)
+        ]
+        return found[::-1] if descending else found
+
+    @property
+    def _oldest(self) -> int:
+        return self._time.time - self._state.spec.retention
+
+    def _chain(self, key: Any) -> Chain:
+        if key is None:
+            raise StoreError(f'store "{self._state.spec.name}" was given a null key; every row needs a key')
+        (index,) = self._state.index([key])
+        row = self._state.row(index)
+        return () if row is None else row[0]
+
+
+def _handed_out(version: Version | None) -> Version | None:
+    return version and version._replace(value=private(version.value))
 
 
 def _as_it_is(key: Any) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from streamtopo.stores import Kind
+from streamtopo.stores.versions import Version
 from streamtopo.testing import Driver
 from streamtopo.windows import Windowed
 
@@ -17,6 +18,8 @@ def store_op(driver: Driver, entry: Entry) -> Any:
     spec, store = driver.topology.stores[entry["store"]], driver.store(entry["store"])
     if spec.kind is Kind.SESSION:
         return _SESSION[entry["store_op"]](store, entry)
+    if spec.kind is Kind.VERSIONED:
+        return _VERSIONED[entry["store_op"]](store, entry)
     if spec.kind in (Kind.WINDOW, Kind.TIMESTAMPED_WINDOW):
         return _WINDOW[entry["store_op"]](store, entry)
     return _key_value(store, entry, timestamped=spec.kind is Kind.TIMESTAMPED)
@@ -88,4 +91,25 @@ _SESSION: dict[str, Op] = {
         name: _fetching(name, "key", "earliest_end", "latest_start")
         for name in ("find_sessions", "backward_find_sessions")
     },
+}
+
+
+# -- versions
+
+
+def _version(version: Version | None) -> dict[str, Any] | None:
+    return version and {"value": version.value, "ts": version.timestamp, "valid_to": version.valid_to}
+
+
+def _versions(store: Any, entry: Entry) -> list[dict[str, Any] | None]:
+    descending = entry.get("order") == "descending"
+    return [_version(one) for one in store.range(entry["key"], entry["from"], entry["to"], descending=descending)]
+
+
+_VERSIONED: dict[str, Op] = {
+    "put": lambda store, entry: store.put(entry["key"], entry["value"], entry["ts"]),
+    "delete": lambda store, entry: _version(store.delete(entry["key"], entry["ts"])),
+    "get": lambda store, entry: _version(store.get(entry["key"])),
+    "get_as_of": lambda store, entry: _version(store.get_as_of(entry["key"], entry["as_of"])),
+    "get_range": _versions,
 }

@@ -74,9 +74,14 @@ def supported(act: Callable[[], Result]) -> Result:
         pytest.skip(str(lacking))
 
 
+THROTTLED = "a throttle by the wall clock, with which results would depend on how fast records come: left out"
+
+
 def skip_decided(case: Case) -> None:
     if case["id"] in WRONG:
         pytest.skip(WRONG[case["id"]])
+    if case["params"].get("emit_interval_ms"):
+        pytest.skip(THROTTLED)
     if case["id"] in OTHERWISE:
         assert case.get("kafka_quirk"), "only quirks are left out by decision"
         pytest.skip(OTHERWISE[case["id"]])

@@ -8,13 +8,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from streamtopo import (
+    GlobalKTable,
     KGroupedStream,
     KStream,
     KTable,
     StreamsBuilder,
+    Timestamp,
     Topology,
     key_value_store,
     session_store,
+    versioned_store,
     window_store,
 )
 from streamtopo.stores import StoreSpec
@@ -89,18 +92,26 @@ def _stream(steps: Steps, _: Any, step: Step) -> KStream:
     return steps.builder.stream(*topics, key=ANY, value=ANY, timestamp=_extractor(step.get("timestamp_extractor")))
 
 
-def _extractor(name: str | None) -> Callable[[Any, Any], int] | None:
-    if name is None:
-        return None
-    if name != "value":
+def _extractor(name: str | None) -> Timestamp | None:
+    takes: dict[str | None, Timestamp] = {
+        "value": Timestamp(_integer),
+        "value_or_partition_time": Timestamp(_integer, invalid="partition_time"),
+        "value_after_at": Timestamp(
+            lambda _, value, times: int(value.partition("@")[2]) if "@" in value else times.log
+        ),
+    }
+    if name is not None and name not in takes:
         raise Unsupported(f"timestamp_extractor {name}")
-    return lambda key, value: value if isinstance(value, int) and not isinstance(value, bool) else -1
+    return takes.get(name)
+
+
+def _integer(key: Any, value: Any) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else -1
 
 
 def _table(steps: Steps, _: Any, step: Step) -> KTable:
-    if step.get("store_type") == "versioned":
-        raise Unsupported("versioned table")
-    return steps.builder.table(step["topic"], key=ANY, value=ANY, name=step.get("store"))
+    history = step["history_retention_ms"] if step.get("store_type") == "versioned" else None
+    return steps.builder.table(step["topic"], key=ANY, value=ANY, versioned=history, name=step.get("store"))
 
 
 # -- record by record
@@ -231,6 +242,36 @@ def _keyed(add: Function) -> Function:
     return lambda key, value, row: add(row, value)
 
 
+# -- joins of streams
+
+
+def _join_streams(steps: Steps, stream: KStream, step: Step) -> KStream:
+    window = {"before": step["before_ms"], "after": step["after_ms"], "grace": step["grace_ms"]}
+    other, joiner = steps.results[step["other"]], function(step["joiner"])
+    store = step.get("store_name")
+    if step["kind"] == "outer":
+        return stream.outer_join(other, joiner, **window, store=store)
+    join = stream.join if step["kind"] == "inner" else stream.left_join
+    return join(other, joiner, **window, store=store)
+
+
+def _join_stream_table(steps: Steps, stream: KStream, step: Step) -> KStream:
+    join = stream.join if step["kind"] == "inner" else stream.left_join
+    table, joiner, name = steps.results[step["table"]], function(step["joiner"]), step.get("name")
+    if "grace_ms" in step:
+        return join(table, joiner, name=name, grace=step["grace_ms"])
+    return join(table, joiner, name=name)
+
+
+def _global_table(steps: Steps, _: Any, step: Step) -> GlobalKTable:
+    return steps.builder.global_table(step["topic"], key=ANY, value=ANY, name=step.get("store"))
+
+
+def _join_stream_global(steps: Steps, stream: KStream, step: Step) -> KStream:
+    join = stream.join if step["kind"] == "inner" else stream.left_join
+    return join(steps.results[step["table"]], function(step["key_fn"]), function(step["joiner"]))
+
+
 OPERATORS: dict[str, Callable[[Steps, Any, Step], Any]] = {
     "stream": _stream,
     "table": _table,
@@ -258,6 +299,10 @@ OPERATORS: dict[str, Callable[[Steps, Any, Step], Any]] = {
     "count": _count,
     "reduce": _reduce,
     "aggregate": _aggregate,
+    "join_streams": _join_streams,
+    "join_stream_table": _join_stream_table,
+    "global_table": _global_table,
+    "join_stream_global": _join_stream_global,
 }
 
 
@@ -270,7 +315,8 @@ def _from_nodes(nodes: list[Step]) -> Built:
         if node["node"] not in NODES:
             raise Unsupported(node["node"])
         NODES[node["node"]](topology, node)
-    return Built(topology, {node["topic"] for node in nodes if node["node"] == "sink"})
+    read = {topic for source in topology.sources for topic in source.topics}
+    return Built(topology, {node["topic"] for node in nodes if node["node"] == "sink"} - read)
 
 
 def _source_node(topology: Topology, node: Step) -> None:
@@ -289,11 +335,19 @@ def _store_node(topology: Topology, node: Step) -> None:
     topology.add_state_store(_store(node["store"]), *node["processors"])
 
 
+def _global_store_node(topology: Topology, node: Step) -> None:
+    puts = {"name": "put_into_store", "store": node["store"]["name"]}
+    topology.add_global_processor(
+        _store(node["store"]), node["topic"], node["name"], supplier(puts), key=ANY, value=ANY
+    )
+
+
 NODES: dict[str, Callable[[Topology, Step], None]] = {
     "source": _source_node,
     "processor": _processor_node,
     "sink": _sink_node,
     "store": _store_node,
+    "global_store": _global_store_node,
 }
 
 
@@ -324,4 +378,6 @@ def _store(store: Step) -> StoreSpec:
             )
         case "session":
             return session_store(name, retention=store["retention_ms"], key=ANY, value=ANY, in_memory=in_memory)
+        case "versioned":
+            return versioned_store(name, key=ANY, value=ANY, history=store["history_retention_ms"])
     raise Unsupported(f"{store['type']} store")

@@ -103,16 +103,6 @@ def step(stream: KStream, streams: list[KStream], draw: Callable[[Any], Any], na
             table = stream.to_table(store=name)
             other = draw(st.sampled_from([stream, *streams]))
             return [table.to_stream(), watched(other, name)]
-        case "join":
-            table = stream.to_table(store=draw(st.sampled_from([name, None])))
-            other = draw(st.sampled_from([table.to_stream(), stream, *streams]))
-            return [table.to_stream(), other.left_join(table, pair)]
-        case "join aggregate":
-            table = stream.group_by_key().aggregate(
-                lambda: [], lambda _, value, row: row.append(value[0]) or row, name=name
-            )
-            other = draw(st.sampled_from([table.to_stream(), stream, *streams]))
-            return [table.to_stream(), other.join(table, pair)]
         case "table join":
             other = draw(st.sampled_from([stream, *streams]))
             return tables_joined(
@@ -124,9 +114,39 @@ def step(stream: KStream, streams: list[KStream], draw: Callable[[Any], Any], na
             return [cogrouped(stream, draw(st.sampled_from([stream, *streams])), draw, name)]
         case "hold back":
             return [held_back(stream, draw, name)]
+        case str(join) if join.startswith("join"):
+            return joined(join, stream, streams, draw, name)
         case _:
             stream.select_key(lambda key, value: f"{key}{len(value) % 2}", key=str).to(OUTPUTS[len(name) % 2])
             return [stream]
+
+
+def joined(join: str, stream: KStream, streams: list[KStream], draw: Callable[[Any], Any], name: str) -> list[KStream]:
+    match join:
+        case "join":
+            table = stream.to_table(store=draw(st.sampled_from([name, None])))
+            other = draw(st.sampled_from([table.to_stream(), stream, *streams]))
+            return [table.to_stream(), other.left_join(table, pair)]
+        case "join aggregate":
+            table = stream.group_by_key().aggregate(
+                lambda: [], lambda _, value, row: row.append(value[0]) or row, name=name
+            )
+            other = draw(st.sampled_from([table.to_stream(), stream, *streams]))
+            return [table.to_stream(), other.join(table, pair)]
+        case "join versions":
+            table = stream.to_table(versioned=draw(st.sampled_from([0, 30, 100])))
+            other = draw(st.sampled_from([table.to_stream(), stream, *streams]))
+            grace = draw(st.sampled_from([{}, {"grace": 0}]))
+            return [table.to_stream(), other.left_join(table, pair, **grace)]
+        case "join late":
+            table = stream.to_table(versioned=100)
+            other = draw(st.sampled_from([stream, *streams]))
+            return [table.to_stream(), other.left_join(table, pair, grace=draw(st.sampled_from([5, 50])))]
+        case _:
+            other = draw(st.sampled_from([stream, *streams]))
+            how = draw(st.sampled_from([stream.join, stream.left_join, stream.outer_join]))
+            before, after = draw(st.sampled_from([(0, 0), (30, 30), (0, 50), (50, -10)]))
+            return [how(other, first_of_both, before=before, after=after, grace=draw(st.sampled_from([0, 20])))]
 
 
 def pair(value: list[Any], row: list[Any] | None) -> list[Any]:
@@ -181,6 +201,14 @@ def there(_: str, value: object) -> bool:
     return value is not None
 
 
+def first_of_both(left: list[Any] | None, right: list[Any] | None) -> list[Any]:
+    """Changes both in place, and lets only the first of each go on, or rows would grow from join to join."""
+    for value in (left, right):
+        if value is not None:
+            value.append("joined")
+    return [*(left or ["none"])[:1], *(right or ["none"])[:1]]
+
+
 def watched(stream: KStream, store: str) -> KStream:
     """Declared not to change keys, so that what follows stays in the same task, where all order is defined."""
     return replace(stream.process(supplier(Watch, store), stores=[store]), key_changed=False)
@@ -203,6 +231,9 @@ STEPS = [
     "window",
     "cogroup",
     "hold back",
+    "join versions",
+    "join late",
+    "join streams",
     "sink",
 ]
 

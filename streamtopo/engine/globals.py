@@ -1,0 +1,73 @@
+"""The global stores of one worker: fed from all partitions of their topics, for all tasks to look into."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from streamtopo.engine.inputs import Reject
+from streamtopo.engine.journal import RoundEntry
+from streamtopo.engine.outbox import Outbox
+from streamtopo.engine.stations import Failure
+from streamtopo.engine.task import Options, Task, TaskId
+from streamtopo.logs import Log
+from streamtopo.records import Position, TopicPartition
+from streamtopo.stores.memory import MemoryStore
+from streamtopo.stores.state import State
+from streamtopo.topology import Topology
+
+
+class Globals:
+    """Each is kept by a task of its own, which no group knows: nothing is committed but into memory.
+
+    So it is read anew from its topics whenever a worker starts; those should be compacted.
+    """
+
+    def __init__(self, topology: Topology, log: Log, partitions: Callable[[str], int], options: Options) -> None:
+        self._log = log
+        self._chunk = options.chunk
+        self._tasks: list[Task] = []
+        self._ends: dict[TopicPartition, int] = {}
+        """What must be read before any other task begins."""
+        self.states: dict[str, State] = {}
+        options = options._replace(cache=0)
+        for part in topology.global_subtopologies():
+            outbox = Outbox(lambda target, columns: None, lambda topic: 0)  # there are no sinks
+            task = Task(TaskId(part.number, 0), topology, part, MemoryStore(), outbox, options)
+            topics = [topic for source in part.sources for topic in source.topics]
+            read = [TopicPartition(topic, number) for topic in topics for number in range(partitions(topic))]
+            task.open({partition: Position(log.start(partition)) for partition in read})
+            self._tasks.append(task)
+            self._ends.update({partition: log.end(partition) for partition in read})
+            self.states.update(task.states)
+
+    @property
+    def loaded(self) -> bool:
+        """Whether all is there that was in the topics when the worker started."""
+        return not self._ends
+
+    def update(self, reject: Reject) -> bool:
+        """Take what is new in the topics, a slice of each; true if there was anything."""
+        found = False
+        for task in self._tasks:
+            ends = {}
+            for partition, one in task.inputs.items():
+                batch = self._log.read(partition, one.fetched, self._chunk)
+                if batch.next_offset > one.fetched:
+                    found = True
+                    task.add(batch, reject)
+                ends[partition] = one.fetched
+                if one.fetched >= self._ends.get(partition, 0):
+                    self._ends.pop(partition, None)
+            while (taken := task.take(ends)) is not None:
+                self._keep(RoundEntry(task, taken), reject)
+        return found
+
+    def _keep(self, entry: RoundEntry, reject: Reject) -> None:
+        remembered = entry.remembered()
+        try:
+            entry.run(fresh=False)
+        except Failure:
+            entry.task.rollback()
+            remembered.run_carefully(reject)
+        entry.task.write(entry.task.take_changes(), {})
+        entry.task.committed()

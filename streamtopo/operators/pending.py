@@ -1,0 +1,166 @@
+"""Rows of a left or outer join that found no partner so far; each goes out alone when its window closes."""
+
+from __future__ import annotations
+
+import struct
+from bisect import insort
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any, Literal, NamedTuple
+
+from streamtopo.serdes import Serde
+from streamtopo.stores.state import State
+from streamtopo.topology import OperatorClock
+
+How = Literal["inner", "left", "outer"]
+LEFT, RIGHT = 0, 1
+_LISTED = 100_000
+"""Places to keep at hand at most."""
+_LENGTH = struct.Struct(">I")
+_SIDES = {LEFT: b"\1", RIGHT: b"\0"}
+"""In a key: of equal times, the right side's rows come first."""
+
+
+class JoinWindow(NamedTuple):
+    """A right row is in a left row's window if left - before <= right <= left + after, in milliseconds."""
+
+    before: int
+    after: int
+    grace: int = 0
+
+    @property
+    def retention(self) -> int:
+        return self.before + self.after + self.grace
+
+
+class Alone(NamedTuple):
+    """A row whose window closed."""
+
+    side: int
+    key: bytes
+    time: int
+    value: Any
+
+
+class Pending:
+    """Kept by time, side and key; several rows with equal ones lie, and go, together."""
+
+    def __init__(self, state: State, window: JoinWindow, lowest: OperatorClock) -> None:
+        self._state = state
+        self._ahead = window.after + window.grace, window.before + window.grace
+        self._lowest = lowest
+        """No row is due before this time's window closes; -1 where none is pending."""
+        self._places: list[bytes] | None = None
+        """In order, from `_first` on: where rows are or were. None: not known, as there were too many."""
+        self._first = 0
+        self._loaded = False
+
+    def load(self, places: list[bytes]) -> None:
+        """What is there, where rows may be added soon; and, at first, where all rows are."""
+        self._state.look(places)
+        if not self._loaded:
+            self._loaded = True
+            found = [place for place, _ in islice(self._state.scan(b"", None), _LISTED)]
+            self._places = found if len(found) < _LISTED else None
+
+    def add(self, place: bytes, side: int, time: int, value: Any) -> None:
+        row = self._state.row(place)
+        values = [*row[0][1], value] if row is not None else [value]
+        self._state.put(place, ((side, values), time), time)
+        if not 0 <= self._lowest.time <= time:
+            self._lowest.time = time
+        if self._places is not None:
+            insort(self._places, place, lo=self._first)
+            if len(self._places) > _LISTED:
+                self._places = None
+
+    def remove(self, place: bytes, time: int) -> None:
+        """It has a partner now."""
+        if self._state.row(place) is not None:
+            self._state.put(place, None, time)
+
+    def closed(self, side: int, now: int) -> list[Alone]:
+        """The rows whose window has closed, which are pending no more.
+
+        As Kafka Streams does, it takes the last row that it meets for the earliest that can be due next. So rows may
+        stay longer than they must, but each is walked over about twice however many are pending.
+        """
+        if self._lowest.time < 0 or self._lowest.time + self._ahead[side] >= now:
+            return []
+        found: list[Alone] = []
+        waiting: list[bytes] = []
+        still_open = set[int]()
+        walked = 0
+        self._lowest.time = -1
+        for number, place, (side, values) in self._walk():
+            time = self._lowest.time = int.from_bytes(place[:8])
+            if len(still_open) == 2:
+                walked = number
+                break
+            if time + self._ahead[side] >= now:
+                still_open.add(side)
+                waiting.append(place)
+            else:
+                found += [Alone(side, place[9:], time, value) for value in values]
+                self._state.row(place)
+                self._state.put(place, None, now)
+        else:
+            walked = self._end()
+        self._forget(walked, waiting)
+        return found
+
+    def _walk(self) -> Iterator[tuple[int, bytes, tuple[int, list[Any]]]]:
+        """The rows in order, each with its number in the list."""
+        if self._places is None:
+            yield from ((0, place, row[0]) for place, row in self._state.scan(b"", None))
+            return
+        before = b""
+        for number in range(self._first, len(self._places)):
+            place = self._places[number]
+            row = None if place == before else self._state.row(place)
+            before = place
+            if row is not None:
+                yield number, place, row[0]
+
+    def _end(self) -> int:
+        """Behind the last row; where they were not listed, they are from now on."""
+        if self._places is None:
+            self._places, self._first = [], 0
+        return len(self._places)
+
+    def _forget(self, walked: int, waiting: list[bytes]) -> None:
+        """Of the rows walked over only these are there still."""
+        if self._places is None:
+            return
+        if len(waiting) > walked:  # none were listed before
+            self._places = waiting if len(waiting) < _LISTED else None
+            return
+        self._first = walked - len(waiting)
+        self._places[self._first : walked] = waiting
+        if self._first > len(self._places) // 2:
+            del self._places[: self._first]
+            self._first = 0
+
+
+def place_of(side: int, key: bytes, time: int) -> bytes:
+    return time.to_bytes(8) + _SIDES[side] + key
+
+
+def pending_serde(left: Serde, right: Serde) -> Serde:
+    """For (side, values): each value as its side's serde has it, with its length in front."""
+    serdes = left, right
+
+    def encode(pending: tuple[int, list[Any]]) -> bytes:
+        side, values = pending
+        written = serdes[side].encode_column(values)
+        return bytes([side]) + b"".join(_LENGTH.pack(len(data)) + data for data in written if data is not None)
+
+    def decode(data: bytes) -> tuple[int, list[Any]]:
+        side, at, values = data[0], 1, []
+        while at < len(data):
+            (length,) = _LENGTH.unpack_from(data, at)
+            at += _LENGTH.size + length
+            values.append(serdes[side].decode(data[at - length : at]))
+        return side, values
+
+    return Serde(f"{left.name} or {right.name}", encode, decode)

@@ -1,0 +1,132 @@
+"""The rows of a window store that keeps duplicates: the newest at hand, by key and time; the rest found by a scan."""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_left
+from itertools import chain
+from typing import Any
+
+from streamtopo.stores.layout import segment_start
+from streamtopo.stores.state import Row, State
+
+Timed = tuple[int, Any]
+"""A time and a value."""
+
+_BEHIND = struct.Struct(">qI")
+"""What follows the key in a row's natural key: its time, and a number that keeps equal times in order of arrival."""
+_KEPT = 32_000_000
+"""Bytes of rows to keep at hand, about."""
+
+
+class Recent:
+    """All rows from `floor` on are in `rows`, each key's in the order of time and arrival.
+
+    Joins look at what is recent, so rows are forgotten by their time; whoever looks further back has to scan.
+    """
+
+    def __init__(self, state: State) -> None:
+        state.forgets = True
+        self.rows: dict[bytes, list[Timed]] = {}
+        self.floor = 0
+        self._state = state
+        self._loaded = False
+        self._dropped = 0
+        """The first segment that may have rows in the store."""
+        self._old = 0
+        """The first that had rows that count, at the last commit."""
+        self._put = 0
+        """How many rows were put since."""
+        self._held = 0
+        self._swept = 0
+        """How many rows the last sweep left."""
+
+    def load(self, oldest: int) -> None:
+        """At first, take the rows that are stored, newest segments first, as many as may be kept at hand."""
+        if self._loaded:
+            return
+        self._loaded = True
+        width, most = self._state.spec.segment, _KEPT // self._state.row_bytes
+        segment, newer, current = -1, dict[bytes, list[Timed]](), dict[bytes, list[Timed]]()
+        loaded = 0
+        for natural, row in self._state.scan(b"", None, reverse=True):
+            time, _ = _BEHIND.unpack_from(natural, len(natural) - _BEHIND.size)
+            if time // width != segment:
+                _join(newer, current)
+                segment, current = time // width, {}
+            if time >= oldest:
+                current.setdefault(natural[: -_BEHIND.size], []).append((time, row[0]))
+                loaded += 1
+            if loaded > most:
+                self.floor = (segment + 1) * width
+                break
+        else:
+            _join(newer, current)
+        self.rows = {key: rows[::-1] for key, rows in newer.items()}
+        self._held = self._swept = sum(map(len, self.rows.values()))
+
+    def scan(self, key: bytes, start: int, stop: int) -> list[Timed]:
+        """A key's rows with start <= time <= stop, from the store."""
+        found: list[Timed] = []
+        start, width = max(start, 0), self._state.spec.segment
+        for segment in range(start // width, stop // width + 1):
+            first, last = max(start, segment * width), min(stop, (segment + 1) * width - 1)
+            prefix = segment_start(segment) + key
+            past = prefix + (last + 1).to_bytes(8)
+            for natural, row in self._state.scan(prefix + first.to_bytes(8), past):
+                if len(natural) == len(key) + _BEHIND.size:
+                    found.append((_BEHIND.unpack_from(natural, len(key))[0], row[0]))
+        return found
+
+    def add(self, key: bytes, time: int, value: Any, number: int) -> tuple[bytes, Row]:
+        """Keep it at hand; returns what to put into the store."""
+        if time >= self.floor:
+            rows = self.rows.get(key)
+            if rows is None:
+                self.rows[key] = [(time, value)]
+            elif rows[-1][0] <= time:
+                rows.append((time, value))
+            else:
+                rows.insert(bisect_left(rows, (time + 1,)), (time, value))
+        return key + _BEHIND.pack(time, number & 0xFFFFFFFF), (value, time)
+
+    def put(self, rows: dict[bytes, Row]) -> None:
+        """Into the store."""
+        self._held += len(rows)
+        self._put += len(rows)
+        self._state.add(rows)
+
+    def expire(self, oldest: int) -> None:
+        """Right before a commit: what is older than the oldest that counts goes, a few rows at a time.
+
+        A segment goes when it was old at the last commit already: no row that is still to be committed is in it.
+        """
+        self._sweep(oldest)
+        width, put = self._state.spec.segment, self._put
+        if self._dropped < self._old:
+            limit, bounds = 2 * put + 100, (segment_start(self._dropped), segment_start(self._old))
+            if self._state.drop_stored(*bounds, limit) < limit:
+                self._dropped = self._old
+        self._old, self._put = max(oldest // width, self._old), 0
+
+    def _sweep(self, oldest: int) -> None:
+        """Forget rows that count no more, and the oldest of too many; once in a while, so that it costs little."""
+        most = _KEPT // self._state.row_bytes
+        if self._held <= min(2 * self._swept + 1000, most):
+            return
+        if self._held > most:
+            times = sorted(time for time, _ in chain.from_iterable(self.rows.values()))
+            self.floor = max(self.floor, times[-(most // 2) :][0] if times else 0)
+        least = max(oldest, self.floor)
+        kept = ((key, _since(rows, least)) for key, rows in self.rows.items())
+        self.rows = {key: rows for key, rows in kept if rows}
+        self._held = self._swept = sum(map(len, self.rows.values()))
+
+
+def _since(rows: list[Timed], least: int) -> list[Timed]:
+    return rows if rows[0][0] >= least else rows[bisect_left(rows, (least,)) :]
+
+
+def _join(newer: dict[bytes, list[Timed]], older: dict[bytes, list[Timed]]) -> None:
+    for key, rows in older.items():
+        newer.setdefault(key, []).extend(rows)

@@ -1,0 +1,100 @@
+"""Where a source's records have their times from: the log, a field, or a function; and what an invalid one means."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from streamtopo.errors import StreamtopoError, TopologyError
+from streamtopo.records import check_timestamp, each_row
+
+
+class Times(NamedTuple):
+    """What else is known when a record's time is asked for, in milliseconds."""
+
+    partition: int
+    """The largest time of a record before it in its partition; -1 if there was none."""
+    log: int
+    """The time that the log has for it."""
+
+
+@dataclass(frozen=True)
+class Timestamp:
+    """`take` is "log", the name of a field of the value, or a function of (key, value) or (key, value, times).
+
+    A negative time is invalid: its record is skipped and counted, or it fails, or it gets the partition's time.
+
+    >>> Timestamp("at", invalid="partition_time").column([None] * 3, [{"at": 5}, {"at": -1}, {"at": 3}], [0] * 3, 0)
+    [5, 5, 3]
+    """
+
+    take: str | Callable[..., int] = "log"
+    invalid: Literal["skip", "fail", "partition_time"] = "skip"
+
+    def __post_init__(self) -> None:
+        if self.invalid not in ("skip", "fail", "partition_time"):
+            raise TopologyError(f'invalid={self.invalid!r} of a timestamp is to be "skip", "fail" or "partition_time"')
+        if not isinstance(self.take, str) and not callable(self.take):
+            raise TopologyError(f'{self.take!r:.80} gives no timestamps; give "log", a field\'s name or a function')
+
+    def column(self, keys: list[Any], values: list[Any], log: list[int], partition: int) -> list[int]:
+        """The times of records that follow each other in a partition whose time was this before."""
+        if self.take == "log":
+            times = log
+        elif isinstance(self.take, str):
+            times = each_row(functools.partial(_field, self.take), values)
+        elif not _asks_for_times(self.take):
+            times = each_row(self.take, keys, values)
+        else:
+            times = list(_one_by_one(self.take, keys, values, log, partition))
+        for time in times:
+            check_timestamp(time, "the timestamp function returned")
+        if self.invalid == "skip" or min(times, default=0) >= 0:
+            return times
+        return list(self._valid(times, partition))
+
+    def _valid(self, times: Iterable[int], partition: int) -> Iterator[int]:
+        for time in times:
+            if time < 0 and self.invalid == "fail":
+                raise StreamtopoError(
+                    f'the timestamp {time} is negative; give invalid="skip" to do without such records'
+                )
+            if time < 0 and partition < 0:
+                raise StreamtopoError(f"the timestamp {time} is negative, and no record before it has a time to take")
+            partition = max(partition, time)
+            yield partition if time < 0 else time
+
+
+TimestampLike = str | Callable[..., int] | Timestamp
+
+
+def timestamp_of(given: TimestampLike | None) -> Timestamp | None:
+    """None stands for the log's times."""
+    return given if given is None or isinstance(given, Timestamp) else Timestamp(given)
+
+
+def _field(name: str, value: Any) -> Any:
+    return value[name] if isinstance(value, dict) else getattr(value, name)
+
+
+@functools.lru_cache(maxsize=100)
+def _asks_for_times(function: Callable[..., int]) -> bool:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except ValueError:  # some that are written in C
+        return False
+    positional = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.POSITIONAL_ONLY)
+    return len([one for one in parameters if one.kind in positional and one.default is one.empty]) > 2
+
+
+def _one_by_one(
+    function: Callable[..., int], keys: list[Any], values: list[Any], log: list[int], partition: int
+) -> Iterator[int]:
+    for key, value, logged in zip(keys, values, log, strict=True):
+        time = function(key, value, Times(partition, logged))
+        check_timestamp(time, "the timestamp function returned")
+        partition = max(partition, time)
+        yield time

@@ -1,0 +1,87 @@
+"""Recent rows: whatever is kept at hand and whatever is only stored, a look back finds the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamtopo.serdes import BYTES, STR
+from streamtopo.stores import Kind, StoreSpec, recent
+from streamtopo.stores.memory import MemoryStore
+from streamtopo.stores.recent import Recent
+from streamtopo.stores.state import State
+
+SPEC = StoreSpec("rows", BYTES, STR, Kind.WINDOW, retention=1 << 40, segment=10)
+Put = tuple[bytes, int]
+
+
+def commit(state: State, store: MemoryStore) -> None:
+    changes, _ = state.take_changes()
+    store.write(changes, {})
+    state.committed()
+
+
+def near(rows: Recent, key: bytes, first: int, last: int) -> list[tuple[int, Any]]:
+    if first < rows.floor:
+        return rows.scan(key, first, last)
+    return [(time, value) for time, value in rows.rows.get(key, []) if first <= time <= last]
+
+
+@pytest.mark.parametrize("most", [0, 3, 1000])
+@given(
+    puts=st.lists(st.tuples(st.sampled_from([b"a", b"ab", b"b"]), st.integers(0, 60)), max_size=30),
+    commits=st.sets(st.integers(0, 30)),
+    restarts=st.sets(st.integers(0, 30)),
+)
+def test_a_look_back_finds_all_rows_in_order(most: int, puts: list[Put], commits: set[int], restarts: set[int]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(recent, "_KEPT", most * 250)
+        store = MemoryStore()
+        state = State(SPEC, store)
+        rows = Recent(state)
+        for number, (key, time) in enumerate(puts):
+            rows.load(0)
+            rows.put(dict([rows.add(key, time, f"v{number}", number)]))
+            if number in commits:
+                rows.expire(0)
+                commit(state, store)
+            if number in restarts:
+                rows.expire(0)
+                commit(state, store)
+                state = State(SPEC, store)
+                rows = Recent(state)
+        rows.load(0)
+        for key in (b"a", b"ab", b"b"):
+            for first, last in ((0, 60), (10, 19), (5, 35), (59, 60)):
+                wanted = [(time, f"v{number}") for number, (k, time) in enumerate(puts) if k == key]
+                wanted = [row for row in sorted(wanted, key=lambda row: row[0]) if first <= row[0] <= last]
+                assert near(rows, key, first, last) == wanted
+
+
+def test_what_is_older_than_counts_leaves_the_store() -> None:
+    store = MemoryStore()
+    state = State(SPEC, store)
+    rows = Recent(state)
+    rows.load(0)
+    rows.put(dict([rows.add(b"a", time, "v", time) for time in range(50)]))
+    for _ in range(3):
+        rows.expire(35)
+        commit(state, store)
+    assert len(list(store.scan(b"", b"\xff"))) == 20  # those of the segments from 30 on
+
+
+def test_a_few_at_a_time() -> None:
+    store = MemoryStore()
+    state = State(SPEC, store)
+    rows = Recent(state)
+    rows.load(0)
+    rows.put(dict([rows.add(b"a", time, "v", time) for time in range(1000)]))
+    left = []
+    for _ in range(12):
+        rows.expire(990)
+        commit(state, store)
+        left.append(len(list(store.scan(b"", b"\xff"))))
+    assert left == [1000, *range(900, 0, -100), 10, 10]

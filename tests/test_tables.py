@@ -28,12 +28,13 @@ def run(builder: StreamsBuilder, *sent: tuple[str, int | None], **options: Any) 
 # -- row by row
 
 
-def test_a_filter_of_rows_that_are_kept_deletes_only_what_passed() -> None:
+@pytest.mark.parametrize(("rows", "passing"), [("rows", None), ("rows", "passing"), (None, None), (None, "passing")])
+def test_a_filter_of_rows_that_are_kept_deletes_only_what_passed(rows: str | None, passing: str | None) -> None:
     updates = [("a", 1), ("a", 5), ("a", 2), ("a", 3), ("b", None)]
-    for name, deleted in ((None, [("a", None), ("a", 5), ("a", None), ("a", None), ("b", None)]), ("kept", None)):
-        builder = StreamsBuilder("app")
-        scores(builder, name=name).filter(lambda _, score: score > 3).to_stream().to("out")
-        assert run(builder, *updates) == (deleted or [("a", 5), ("a", None)])
+    builder = StreamsBuilder("app")
+    scores(builder, name=rows).filter(lambda _, score: score > 3, name=passing).to_stream().to("out")
+    every = [("a", None), ("a", 5), ("a", None), ("a", None), ("b", None)]
+    assert run(builder, *updates) == (every if rows is None else [("a", 5), ("a", None)])
 
 
 def test_functions_are_not_called_where_there_is_no_row_but_transformers_are() -> None:
@@ -196,6 +197,22 @@ def test_a_table_joined_with_itself_and_what_is_made_of_it() -> None:
     doubled = table.map_values(lambda score: score * 2)
     table.join(doubled, lambda one, two: [one, two], value=list).to_stream().to("out")
     assert run(builder, ("a", 1), ("a", 2), ("a", None)) == [("a", [1, 2])] * 2 + [("a", [2, 4])] * 2
+
+
+def test_old_and_new_joined_values_share_nothing() -> None:
+    def marked(score: int, row: list[str]) -> list[str]:
+        row.append(str(score))
+        return row
+
+    builder = StreamsBuilder("app")
+    lists = builder.table("lists", key=str, value=list)
+    rows = scores(builder).join(lists, marked, value=list)
+    rows.group_by(lambda key, row: (key, row)).reduce(lambda a, b: b, lambda a, b: ["not", *b]).to_stream().to("out")
+    driver = Driver(builder.build())
+    driver.send("lists", ["row"], key="a")
+    for score in (1, 2):
+        driver.send("scores", score, key="a")
+    assert driver.read("out") == [("a", ["row", "1"]), ("a", ["row", "2"])]
 
 
 def test_tables_that_cannot_be_joined() -> None:

@@ -253,7 +253,9 @@ def test_updates_that_race_end_in_the_join_of_the_last_rows(
     driver = Driver(by_foreign_key(kind, "joined"), partitions=2, chunk=chunk, cache=cache)
     expected = ForeignModel(kind)
     records = [
-        DriverRecord(topic, key, [f"v{step}", value[1]] if isinstance(value, list) else value and f"r{step}", time, -1)
+        DriverRecord(
+            topic, key, [f"v{step}", value[1]] if isinstance(value, list) else value and f"{key}{step}", time, -1
+        )
         for step, ((topic, key, value), time) in enumerate(sent)
     ]
     if kind == "inner":
@@ -262,6 +264,10 @@ def test_updates_that_race_end_in_the_join_of_the_last_rows(
         driver.send_all(records[start:stop])
     for topic, key, value, time, *_ in records:
         list(expected.take(topic, key, value, time))
+    for _, value in driver.read("out"):
+        assert value is None or value[1] is None or value[1][0] == value[0][1], (
+            "joined with a row that it does not name"
+        )
     wanted = {key: value for key in "ab" if (value := expected.joined(key)) is not None}
     assert dict(driver.store("joined").all()) == wanted
 

@@ -21,6 +21,7 @@ from streamtopo.engine.commit import commit
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
+DOCS = sorted((ROOT / "docs").glob("*.md"))
 BLOCKS = re.findall(r"(<!-- not run -->\n)?```(\w+)\n(.*?)```", README, re.DOTALL)
 PYTHON = [code for skipped, language, code in BLOCKS if language == "python" and not skipped]
 CONSOLE = [line for skipped, language, code in BLOCKS if language == "console" for line in code.splitlines()]
@@ -82,6 +83,12 @@ def test_the_readmes_python_runs(code: str) -> None:
     exec(compile(code, "README.md", "exec"), {"__name__": "readme"})
 
 
+@pytest.mark.parametrize("page", DOCS, ids=lambda page: str(page.name))
+def test_the_python_of_a_page_runs_from_top_to_bottom(page: Path) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    exec(compile("\n".join(blocks), page.name, "exec"), {"__name__": page.stem})
+
+
 @pytest.mark.parametrize("line", [line for line in CONSOLE if line.startswith("streamtopo ")])
 def test_the_readmes_commands_run(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(ROOT)
@@ -98,6 +105,7 @@ def test_the_examples_in_docstrings_run(module: str) -> None:
 
 def test_examples_are_found() -> None:
     assert len(PYTHON) >= 1
+    assert DOCS
     assert "streamtopo.testing" in WITH_EXAMPLES
 
 

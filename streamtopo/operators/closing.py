@@ -20,15 +20,18 @@ class Closing:
         self._state = state
         self._emitted = bindings.clock(f"{state.spec.name}/emitted")
         """The stream time up to which rows were handed on."""
-        # A time window's end is not in it; a sliding window's is.
-        self._lasting = windows.grace + (windows.size if isinstance(windows, TimeWindows) else windows.difference + 1)
+        if isinstance(windows, TimeWindows):
+            self._lasting, self._advance = windows.size + windows.grace, windows.advance
+        else:  # its end is in a sliding window
+            self._lasting, self._advance = windows.difference + 1 + windows.grace, 1
 
     def closed(self, chunk: Chunk, times: list[int]) -> Chunk:
         """Rows of the windows that the chunk closed, each made from the row that closed it."""
         before, self._emitted.time = self._emitted.time, max(self._emitted.time, times[-1])
-        rows = self._state.by_time(before - self._lasting + 1, times[-1] - self._lasting + 1)
-        if not rows:
-            return NOTHING
+        earliest, past = before - self._lasting + 1, times[-1] - self._lasting + 1
+        if -(-earliest // self._advance) * self._advance >= past:
+            return NOTHING  # no window starts in between
+        rows = self._state.by_time(earliest, past)
         keys: list[Any] = [key for key, _ in rows]
         if not self._state.spec.key.exact:
             keys = self._state.spec.key.decode_column(keys)

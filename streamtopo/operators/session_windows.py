@@ -77,10 +77,7 @@ class Sessions:
         columns = zip(chunk.keys, inner, chunk.values, chunk.timestamps, times, adders, strict=False)
         for place, (key, identity, value, time, now, add) in enumerate(columns):
             sessions = sessions_of[identity]
-            earliest, latest = time - gap, time + gap
-            if earliest <= newest.time - kept_for:  # what is older is no longer kept
-                earliest = newest.time - kept_for + 1
-            merged = sessions and [session for session in sessions if session[2] >= earliest and session[1] <= latest]
+            merged = _near(sessions, time, gap, newest.time - kept_for)
             session = _spanning(key, merged, time)
             end = session[2]
             if end < now - after_end:
@@ -96,6 +93,15 @@ class Sessions:
             if len(sessions) > _MANY:
                 sessions[:] = [session for session in sessions if session[2] > newest.time - kept_for]
         return puts, late
+
+
+def _near(sessions: list[Windowed], time: int, gap: int, gone: int) -> list[Windowed]:
+    """Those within the gap of this time, but for those that ended so early that they are no longer kept."""
+    if len(sessions) == 1:  # as nearly always
+        _, start, end = sessions[0]
+        return sessions[:] if end >= time - gap and start <= time + gap and end > gone else []
+    earliest, latest = max(time - gap, gone + 1), time + gap
+    return [session for session in sessions if session[2] >= earliest and session[1] <= latest]
 
 
 def _spanning(key: Any, sessions: list[Windowed], time: int) -> Windowed:
@@ -179,8 +185,7 @@ class Puts:
         if not self._each:
             self._all = [(place, session, None) for place, session in sorted(self._last.values(), key=_place)]
         for kept in self._new:
-            if kept not in self._rows:
-                state.absent(kept)
+            state.absent(kept)
         self._rows.update(self._new)
         sessions = [session for _, session, _ in self._all]
         updates = chunk.emit([place for place, _, _ in self._all], sessions, [value for _, _, value in self._all])

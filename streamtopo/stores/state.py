@@ -114,14 +114,14 @@ class State:
         return self._rows
 
     def absent(self, key: Any) -> None:
-        """What `load` does, for one key that is known to have no row."""
+        """What `load` does, for one key whose row is at hand or known to be nowhere."""
         if key not in self._rows:
             self._rows[key] = None
             self._born.add(key)
         if self._before is not None:
             self._before.setdefault(key, (private(self._rows[key]), self._dirty.get(key)))
         if self.watched or self.sends_old:
-            self.first.setdefault(key, None)
+            self.first.setdefault(key, self.copied(self._rows[key]))
 
     def load_also(self, key: Any) -> Row | None:
         """One more row, beside those that were loaded last."""

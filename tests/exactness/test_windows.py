@@ -1,0 +1,140 @@
+"""Windows of each kind beside a model of a few lines: all orders of up to six records, and long random ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import permutations
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamtopo import KTable, StreamsBuilder, Topology, Windowed, Windows
+from streamtopo.testing import Driver, DriverRecord
+from tests.exactness.models import Event, Rows, session_windows, sliding_windows, time_windows
+
+Kind = tuple[Any, Callable[[list[Event]], Rows]]
+
+KINDS: dict[str, Kind] = {
+    "tumbling": (Windows.tumbling(10), lambda events: time_windows(events, 10, 10, 0)),
+    "tumbling with grace": (Windows.tumbling(10, grace=7), lambda events: time_windows(events, 10, 10, 7)),
+    "hopping": (Windows.hopping(10, every=4, grace=3), lambda events: time_windows(events, 10, 4, 3)),
+    "session": (Windows.session(5), lambda events: session_windows(events, 5, 0)),
+    "session with grace": (Windows.session(5, grace=4), lambda events: session_windows(events, 5, 4)),
+    "sliding": (Windows.sliding(5, grace=1000), lambda events: sliding_windows(events, 5)),
+}
+EDGES = [10, 15, 20, 21, 30, 19]
+"""Times on and beside the edges of windows, gaps and graces."""
+
+
+def append(_: str, value: str, row: list[str]) -> list[str]:
+    """In place, so that rows which are shared by mistake are found out."""
+    row.append(value)
+    return row
+
+
+def merge(_: str, one: list[str], other: list[str]) -> list[str]:
+    one.extend(other)
+    return one
+
+
+def topology(windows: Any, *, emit: str = "on_update") -> Topology:
+    builder = StreamsBuilder("windows")
+    windowed = builder.stream("in", key=str, value=str).group_by_key().windowed_by(windows, emit=emit)
+    merger = [merge] if "Session" in type(windows).__name__ else []
+    table: KTable = windowed.aggregate(list, append, *merger, value=list, name="rows")
+    table.to_stream().to("out")
+    return builder.build()
+
+
+def last_rows(driver: Driver) -> Rows:
+    """What whoever read all updates has in the end."""
+    rows = dict(driver.read("out"))
+    return {window: "".join(row) for window, row in rows.items() if row is not None}
+
+
+def records(events: list[Event]) -> list[DriverRecord]:
+    return [DriverRecord("in", event.key, event.value, event.time, -1) for event in events]
+
+
+def as_sets(rows: Rows) -> Rows:
+    return {window: "".join(sorted(row)) for window, row in rows.items()}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_all_orders_of_records_on_the_edges(kind: str) -> None:
+    windows, model = KINDS[kind]
+    described = topology(windows)
+    orders = [list(order) for size in range(1, 4) for order in permutations(EDGES, size)]
+    orders += list(map(list, permutations(EDGES)))[::24]
+    for times in orders:
+        events = [Event("k", "abcdef"[place], time) for place, time in enumerate(times)]
+        driver = Driver(described)
+        driver.send_all(records(events))
+        assert as_sets(last_rows(driver)) == as_sets(model(events)), times
+
+
+EVENTS = st.lists(st.builds(Event, st.sampled_from("kl"), st.sampled_from("abc"), st.integers(10, 120)), max_size=40)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(events=EVENTS, chunk=st.sampled_from([1, 3, 10_000]), cut=st.integers(0, 40))
+def test_random_records_in_any_chunks_and_over_a_crash(kind: str, events: list[Event], chunk: int, cut: int) -> None:
+    windows, model = KINDS[kind]
+    driver = Driver(topology(windows), chunk=chunk)
+    driver.send_all(records(events[:cut]))
+    driver.crash()
+    driver.restart()
+    driver.send_all(records(events[cut:]))
+    rows, expected = last_rows(driver), model(events)
+    assert (as_sets(rows) if kind == "sliding" else rows) == expected
+    assert {window: "".join(row) for window, row in driver.store("rows").all()} == rows
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(events=EVENTS)
+def test_what_closes_comes_once_and_is_what_the_updates_end_with(kind: str, events: list[Event]) -> None:
+    windows, model = KINDS[kind]
+    driver = Driver(topology(windows, emit="on_close"))
+    driver.send_all(records([*events, Event("z", "z", 5000)]))
+    came = [(window, "".join(row)) for window, row in driver.read("out")]
+    assert len(came) == len(dict(came)), "each window closes once"
+    assert as_sets(dict(came)) == as_sets(model(events))
+    assert [window.start for window, _ in came] == sorted(window.start for window, _ in came) or "session" in kind
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(events=EVENTS)
+def test_with_the_record_cache_the_same_rows_remain(kind: str, events: list[Event]) -> None:
+    windows, model = KINDS[kind]
+    driver = Driver(topology(windows), cache=100_000)
+    for start in range(0, len(events), 7):
+        driver.send_all(records(events[start : start + 7]))
+    assert as_sets(last_rows(driver)) == as_sets(model(events))
+
+
+@given(events=EVENTS)
+def test_counts_made_together_are_those_made_one_by_one(events: list[Event]) -> None:
+    for windows in (Windows.tumbling(10, grace=7), Windows.hopping(10, every=4), Windows.session(5, grace=4)):
+        builder = StreamsBuilder("counts")
+        builder.stream("in", key=str, value=str).group_by_key().windowed_by(windows).count(
+            name="counts"
+        ).to_stream().to("out")
+        described = builder.build()
+        each, together = Driver(described), Driver(described, cache=100_000)
+        each.send_all(records(events))
+        together.send_all(records(events))
+        assert list(together.store("counts").all()) == list(each.store("counts").all())
+        ended = {window: total for window, total in dict(each.read("out")).items() if total is not None}
+        assert dict(together.read("out")) == ended
+
+
+def test_windows_are_there_for_keys_that_are_no_plain_values() -> None:
+    builder = StreamsBuilder("json")
+    grouped = builder.stream("in", key=dict, value=str).group_by_key()
+    grouped.windowed_by(Windows.session(5)).count(name="rows").to_stream().to("out")
+    driver = Driver(builder.build(), partitions=3)
+    driver.send("in", "x", key={"b": 1, "a": 2}, timestamp=10)
+    driver.send("in", "x", key={"a": 2, "b": 1}, timestamp=12)
+    assert driver.read("out")[-1] == (Windowed({"a": 2, "b": 1}, 10, 12), 2)

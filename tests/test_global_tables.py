@@ -136,7 +136,7 @@ def send_numbers(driver: Driver) -> None:
         driver.send("numbers", number, key="a")
 
 
-@pytest.mark.parametrize("wrong", ["read twice", "only global", "connected", "one function", "outer"])
+@pytest.mark.parametrize("wrong", ["read twice", "only global", "connected", "one function", "grace", "outer"])
 def test_what_cannot_be(wrong: str) -> None:
     builder = StreamsBuilder("wrong")
     table = builder.global_table("rows", name="rows")
@@ -149,10 +149,12 @@ def test_what_cannot_be(wrong: str) -> None:
         "read twice": lambda: builder.stream("rows"),
         "connected": lambda: stream.process(Asking, stores=["rows"]),
         "one function": lambda: stream.join(table, lambda value, row: row),
+        "grace": lambda: stream.join(table, lambda key, value: key, lambda value, row: row, grace=5),
         "outer": lambda: stream.outer_join(table, lambda value, row: row, within=1),
     }
     with pytest.raises(
-        StreamtopoError, match=r"feeds a global|without naming|a function that gives|cannot be outer-joined"
+        StreamtopoError,
+        match=r"feeds a global|without naming|a function that gives|has no option grace|cannot be outer-joined",
     ):
         attempts[wrong]()
 

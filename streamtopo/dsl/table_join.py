@@ -23,13 +23,19 @@ if TYPE_CHECKING:
     from streamtopo.dsl.ktable import KTable
 
 
-class TableJoin(TypedDict, total=False):
-    """Options of a join with a table."""
+class GlobalJoin(TypedDict, total=False):
+    """Options of a join with a global table."""
 
     with_key: bool
     value: SerdeLike
-    grace: Duration
     name: str | None
+
+
+class TableJoin(GlobalJoin, total=False):
+    """Options of a join with a table."""
+
+    grace: Duration
+    """How long records wait for late updates of a table with versions."""
 
 
 def join_stream_table(

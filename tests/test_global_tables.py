@@ -123,6 +123,22 @@ def test_a_processor_keeps_it_and_all_others_read_it() -> None:
         driver.send("questions", "put", key="a")
 
 
+def test_its_processor_is_closed_with_the_worker() -> None:
+    builder = StreamsBuilder("closing")
+    closed: list[str] = []
+
+    class Closing(Processor):
+        def close(self) -> None:
+            closed.append("closed")
+
+    builder.add_global_store(key_value_store("rows"), "rows", Closing)
+    builder.stream("in").to("out")
+    driver = Driver(builder.build())
+    driver.restart()
+    driver.close()
+    assert closed == ["closed", "closed"]
+
+
 def test_a_record_that_its_processor_cannot_take_is_named_or_skipped() -> None:
     with pytest.raises(StepError, match="numbers/0 offset 1"):
         send_numbers(Driver(summing()))

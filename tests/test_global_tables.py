@@ -123,6 +123,22 @@ def test_a_processor_keeps_it_and_all_others_read_it() -> None:
         driver.send("questions", "put", key="a")
 
 
+def test_its_processor_is_closed_with_the_worker() -> None:
+    builder = StreamsBuilder("closing")
+    closed: list[str] = []
+
+    class Closing(Processor):
+        def close(self) -> None:
+            closed.append("closed")
+
+    builder.add_global_store(key_value_store("rows"), "rows", Closing)
+    builder.stream("in").to("out")
+    driver = Driver(builder.build())
+    driver.restart()
+    driver.close()
+    assert closed == ["closed", "closed"]
+
+
 def test_a_record_that_its_processor_cannot_take_is_named_or_skipped() -> None:
     with pytest.raises(StepError, match="numbers/0 offset 1"):
         send_numbers(Driver(summing()))
@@ -136,7 +152,7 @@ def send_numbers(driver: Driver) -> None:
         driver.send("numbers", number, key="a")
 
 
-@pytest.mark.parametrize("wrong", ["read twice", "only global", "connected", "one function", "outer"])
+@pytest.mark.parametrize("wrong", ["read twice", "only global", "connected", "one function", "grace", "outer"])
 def test_what_cannot_be(wrong: str) -> None:
     builder = StreamsBuilder("wrong")
     table = builder.global_table("rows", name="rows")
@@ -149,10 +165,12 @@ def test_what_cannot_be(wrong: str) -> None:
         "read twice": lambda: builder.stream("rows"),
         "connected": lambda: stream.process(Asking, stores=["rows"]),
         "one function": lambda: stream.join(table, lambda value, row: row),
+        "grace": lambda: stream.join(table, lambda key, value: key, lambda value, row: row, grace=5),
         "outer": lambda: stream.outer_join(table, lambda value, row: row, within=1),
     }
     with pytest.raises(
-        StreamtopoError, match=r"feeds a global|without naming|a function that gives|cannot be outer-joined"
+        StreamtopoError,
+        match=r"feeds a global|without naming|a function that gives|has no option grace|cannot be outer-joined",
     ):
         attempts[wrong]()
 

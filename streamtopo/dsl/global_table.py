@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from streamtopo.dsl.naming import Graph, next_serde
-from streamtopo.dsl.stream_table_join import TableJoin
+from streamtopo.dsl.stream_table_join import GlobalJoin
 from streamtopo.operators.join_table import join_mapped
 from streamtopo.operators.lookup import Kept, Lookup
 from streamtopo.operators.pending import How
@@ -35,7 +35,7 @@ def join_stream_global(
     key: Callable[[Any, Any], Any],
     joiner: Callable[..., Any],
     how: How,
-    options: TableJoin,
+    options: GlobalJoin,
 ) -> KStream:
     rows, with_key, left = Kept(table.node, table.store), options.get("with_key", False), how == "left"
     node = stream.graph.process(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, cast, overload
 
 from streamtopo.dsl.global_table import GlobalKTable, join_stream_global
 from streamtopo.dsl.stream_join import StreamJoin, join_streams
-from streamtopo.dsl.stream_table_join import TableJoin, join_stream_table
+from streamtopo.dsl.stream_table_join import GlobalJoin, TableJoin, join_stream_table
 from streamtopo.errors import TopologyError
 from streamtopo.operators.pending import How
 
@@ -24,7 +24,7 @@ class Joins:
     @overload
     def join(self, other: KStream, joiner: Joiner, **options: Unpack[StreamJoin]) -> KStream: ...
     @overload
-    def join(self, other: GlobalKTable, key: Joiner, joiner: Joiner, /, **options: Unpack[TableJoin]) -> KStream: ...
+    def join(self, other: GlobalKTable, key: Joiner, joiner: Joiner, /, **options: Unpack[GlobalJoin]) -> KStream: ...
     @overload
     def join(self, other: KTable, joiner: Joiner, **options: Unpack[TableJoin]) -> KStream: ...
     def join(self, other: Any, *functions: Joiner, **options: Any) -> KStream:
@@ -40,7 +40,7 @@ class Joins:
     def left_join(self, other: KStream, joiner: Joiner, **options: Unpack[StreamJoin]) -> KStream: ...
     @overload
     def left_join(
-        self, other: GlobalKTable, key: Joiner, joiner: Joiner, /, **options: Unpack[TableJoin]
+        self, other: GlobalKTable, key: Joiner, joiner: Joiner, /, **options: Unpack[GlobalJoin]
     ) -> KStream: ...
     @overload
     def left_join(self, other: KTable, joiner: Joiner, **options: Unpack[TableJoin]) -> KStream: ...
@@ -86,5 +86,5 @@ def _kind_of(other: Any) -> _Kind | None:
     if isinstance(other, KTable):
         return _Kind("table", join_stream_table, TableJoin, "a joiner", 1)
     if isinstance(other, GlobalKTable):
-        return _Kind("global table", join_stream_global, TableJoin, "a function that gives the key, and a joiner", 2)
+        return _Kind("global table", join_stream_global, GlobalJoin, "a function that gives the key, and a joiner", 2)
     return None

@@ -19,7 +19,7 @@ from streamtopo.errors import TopologyError
 from streamtopo.operators import aggregate_table, tables
 from streamtopo.records import Step
 from streamtopo.serdes import Serde, SerdeLike
-from streamtopo.stores import Kind, StoreSpec
+from streamtopo.stores import StoreSpec
 from streamtopo.topology import Bindings, Operator
 
 
@@ -41,7 +41,7 @@ class KTable:
     @property
     def versioned(self) -> bool:
         """Whether its rows can be asked for as of a time."""
-        return self.origin.store is not None and self.origin.store.kind is Kind.VERSIONED
+        return self.origin.store is not None and self.origin.versioned
 
     def suppress(self, suppressed: Suppressed, *, name: str | None = None) -> KTable:
         """Hold updates back: `until_window_closes()`, or `until_time_limit("5s")`; the last of each key goes on."""

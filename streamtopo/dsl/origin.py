@@ -7,7 +7,7 @@ from typing import Protocol
 
 from streamtopo.dsl.naming import Graph
 from streamtopo.operators.lookup import Derived, Kept, Table
-from streamtopo.stores import StoreSpec
+from streamtopo.stores import Kind, StoreSpec
 from streamtopo.stores.state import Row, State
 from streamtopo.topology import Bindings
 
@@ -16,6 +16,11 @@ class Origin(Protocol):
     @property
     def store(self) -> StoreSpec | None:
         """What its rows are kept in, if they are."""
+        ...
+
+    @property
+    def versioned(self) -> bool:
+        """Whether its updates say which of them are not the latest version of their row."""
         ...
 
     def rows(self) -> Table:
@@ -40,6 +45,10 @@ class KeptOrigin:
         self._parents = parents
         self.sends_old = False
         self.store: StoreSpec | None = graph.topology.add_store(spec) if kept else None
+
+    @property
+    def versioned(self) -> bool:
+        return self._spec.kind is Kind.VERSIONED
 
     def rows(self) -> Table:
         self._keep()
@@ -75,6 +84,10 @@ class DerivedOrigin:
         self._parents = parents
         self._derive = derive
         self.sends_old = False
+
+    @property
+    def versioned(self) -> bool:
+        return len(self._parents) == 1 and self._parents[0].versioned
 
     def rows(self) -> Table:
         return Derived(tuple(parent.rows() for parent in self._parents), self._derive)

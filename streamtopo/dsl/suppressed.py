@@ -61,6 +61,11 @@ def suppress(table: KTable, suppressed: Suppressed, name: str | None) -> KTable:
 
     if not isinstance(suppressed, Suppressed):
         raise TopologyError(f"suppress was given {suppressed!r:.80}; give until_window_closes() or until_time_limit(…)")
+    if table.origin.versioned:
+        raise TopologyError(
+            f'"{table.node}" has versions, and what is held back cannot be asked for as of a time; '
+            "suppress a table read without versioned="
+        )
     graph = table.graph
     node = graph.name("KTABLE-SUPPRESS-", name) if name is None else name
     store = graph.store_name("KTABLE-SUPPRESS-STATE-STORE-", None if name is None else f"{name}-store")
@@ -98,6 +103,7 @@ class SuppressedOrigin:
     buffer: str
     parent: Origin
     store = None
+    versioned = False
 
     def rows(self) -> Table:
         return Derived((self.parent.rows(), Kept(self.node, self.buffer)), _seen)

@@ -30,11 +30,14 @@ def filter_table(table: KTable, predicate: Callable[[Any, Any], object], name: s
     node = table.graph.name("KTABLE-FILTER-")
     origin = _origin(table, node, table.value, name, derived.row_by_row(convert))
     origin.sends_old = table.origin.send_old(keep=False)
+    # A deletion that changes nothing now may be news to who has versions.
+    versioned = table.origin.versioned
+    derive, keep_rows = (derived.derived, derived.kept) if versioned else (derived.filtered, derived.kept_filtered)
 
     def open_step(bindings: Bindings) -> Step:
         if isinstance(origin, KeptOrigin):
-            return derived.kept_filtered(convert, origin.open(bindings))
-        return derived.filtered(convert, sends_old=origin.sends_old)
+            return keep_rows(convert, origin.open(bindings))
+        return derive(convert, sends_old=origin.sends_old)
 
     return _made(table, node, table.value, origin, Operator(open_step))
 

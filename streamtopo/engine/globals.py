@@ -62,6 +62,10 @@ class Globals:
                 self._keep(RoundEntry(task, taken), reject)
         return found
 
+    def close(self) -> None:
+        for task in self._tasks:
+            task.close()
+
     def _keep(self, entry: RoundEntry, reject: Reject) -> None:
         remembered = entry.remembered()
         try:

@@ -103,11 +103,13 @@ class Worker:
         with self._whole_or_not_at_all():
             self._commit_if_needed()
         self._tasks.close()
+        self._globals.close()
 
     def abandon(self) -> None:
         """Close and leave without a commit, after a failure."""
         self._drop_all()
         self._tasks.close()
+        self._globals.close()
 
     def metrics(self) -> Metrics:
         dropped: Counter[str] = Counter()

@@ -79,13 +79,13 @@ class Pending:
         if self._state.row(place) is not None:
             self._state.put(place, None, time)
 
-    def closed(self, side: int, now: int) -> list[Alone]:
-        """The rows whose window has closed, which are pending no more.
+    def closed(self, asking: int, now: int) -> list[Alone]:
+        """The rows whose window has closed, which are pending no more; a record of the side `asking` brought this time.
 
         As Kafka Streams does, it takes the last row that it meets for the earliest that can be due next. So rows may
         stay longer than they must, but each is walked over about twice however many are pending.
         """
-        if self._lowest.time < 0 or self._lowest.time + self._ahead[side] >= now:
+        if self._lowest.time < 0 or self._lowest.time + self._ahead[asking] >= now:
             return []
         found: list[Alone] = []
         waiting: list[bytes] = []

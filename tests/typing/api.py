@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import TypedDict, assert_type
 
 from streamtopo import (
+    GlobalKTable,
     KGroupedStream,
     KGroupedTable,
     KStream,
@@ -19,6 +20,7 @@ from streamtopo import (
     Serde,
     StreamsBuilder,
     StreamtopoError,
+    Timestamp,
     Topology,
     ValueTransformer,
     key_value_store,
@@ -112,6 +114,19 @@ def tables_of_tables(builder: StreamsBuilder) -> None:
     orders.outer_join(customers, lambda order, name: order or name)
     orders.join(customers, lambda order, name: name, foreign_key=lambda order: order.customer, value=str)
     orders.left_join(customers, max, foreign_key=lambda key, order: key[0], with_key=True, value=str, name="named")
+
+
+def joins(orders: KStream, builder: StreamsBuilder) -> None:
+    payments = builder.stream("payments", key=str, value=int, timestamp=Timestamp("at", invalid="partition_time"))
+    assert_type(orders.join(payments, lambda order, cents: cents, within="10s", value=int), KStream)
+    orders.left_join(payments, lambda key, order, cents: cents, before=0, after=timedelta(hours=1), with_key=True)
+    orders.outer_join(payments, lambda order, cents: cents, within=5, grace="1m", name="paid", store="paid")
+    prices = builder.table("prices", key=str, value=int, versioned="10m")
+    orders.left_join(prices, lambda order, price: price, grace="1m", value=int)
+    shops = builder.global_table("shops", key=str, value=str, timestamp=lambda key, value, times: times.log)
+    assert_type(shops, GlobalKTable)
+    orders.join(shops, lambda key, order: order.customer, lambda order, shop: shop, value=str)
+    builder.add_global_store(key_value_store("all", key=str, value=int), "prices", Deduplicate, key=str, value=int)
 
 
 class Deduplicate(Processor):

@@ -2,38 +2,28 @@
 
 from __future__ import annotations
 
-import struct
-from bisect import bisect_left, insort
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from heapq import merge
-from itertools import islice
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 from streamtopo.records import NOTHING, Chunk, Columns, Headers, private, private_column
 from streamtopo.stores import Store, StoreSpec
+from streamtopo.stores.coding import Coding
+from streamtopo.stores.coding import Row as Row
 from streamtopo.stores.layout import (
-    SEGMENT_BYTES,
-    placed,
     prefix_of,
     segment_start,
     stored_rows,
-    timed,
-    timed_prefix_of,
-    untimed,
 )
-
-Row = tuple[Any, int]
-"""A value and its timestamp."""
+from streamtopo.stores.ranges import Ranges
 
 Listed = tuple[list[Any], list[Any], list[int], list[Headers] | None]
 """Changed keys, and the value, time and headers that each has."""
 
-_TIME = struct.Struct(">q")
 _ROW_OVERHEAD = 250
 """Bytes that a row costs as Python objects, beside its key and value."""
 
 
-class State:
+class State(Ranges):
     """Rows are kept by key, or by the key's bytes where equal keys may differ as bytes: `index` says which.
 
     With the record cache on, a key changed a thousand times in a commit is written, logged and forwarded once.
@@ -55,7 +45,8 @@ class State:
         self.forgets = False
         """Rows are not kept once they are durable: whoever puts them keeps those that it will want again."""
         self._store = store
-        self._segment_bytes = SEGMENT_BYTES if spec.segment else 0
+        self._coding = Coding(spec)
+        self.index = self._coding.index
         self._row_bytes = _ROW_OVERHEAD
         self.rollback()
 
@@ -94,9 +85,6 @@ class State:
         """The last changes, as asked for when there were so many: a commit flushes them, then takes them."""
 
     # -- rows
-
-    def index(self, keys: list[Any]) -> list[Hashable]:
-        return keys if self.spec.key.exact else self.spec.key.encode_column(keys)  # type: ignore[return-value]
 
     def load(self, index: Iterable[Hashable]) -> dict[Any, Row | None]:
         """All kept rows, these among them (None where there is none); put new ones in, then say `changed`."""
@@ -154,7 +142,7 @@ class State:
         """One change: what `changed` does for many, without forwarding."""
         if self._log_each:
             value = None if row is None else row[0]
-            self._log.append(self._encoded([key], [value], [time], None))
+            self._log.append(self._coding.changelog([key], [value], [time], None))
         if self._sorted is not None:
             self._sort_in((key,), self._sorted)
         self._rows[key] = row
@@ -199,7 +187,7 @@ class State:
         if not self.forward_each:
             return NOTHING
         if self._log_each:
-            self._log.append(self._encoded(index, chunk.values, chunk.timestamps, chunk.headers))
+            self._log.append(self._coding.changelog(index, chunk.values, chunk.timestamps, chunk.headers))
         return chunk.with_old(self._old_values(index, chunk.values)) if self.sends_old else chunk
 
     def take_puts(self) -> Chunk:
@@ -232,77 +220,12 @@ class State:
         told = [value is not None or before[key] is not None for key, value in zip(keys, values, strict=True)]
         return chunk if all(told) else chunk.select(told)
 
-    def scan(self, start: bytes, stop: bytes | None, *, reverse: bool = False) -> Iterator[tuple[bytes, Row]]:
-        """Rows with start <= key bytes < stop (None: to the end) as they are now, this commit's included.
-
-        In a store with segments both bounds begin with a segment; the keys that come out do not.
-        """
-        if self._sorted is None:
-            self._sorted = sorted(self._placed(list(self._dirty)))
-        last = len(self._sorted) if stop is None else bisect_left(self._sorted, stop)
-        changed = self._sorted[bisect_left(self._sorted, start) : last]
-        new = {key: row and (private(row[0]), row[1]) for key, row in map(self._kept, changed)}
-        cut = len(self.prefix)
-        past = self._past if stop is None else self.prefix + stop
-        stored = self._store.scan(self.prefix + start, past, reverse=reverse)
-        old = ((key[cut:], self._decoded(data)) for key, data in stored if key[cut:] not in new)
-        merged = merge(old, sorted(new.items(), reverse=reverse), key=_key, reverse=reverse)
-        return ((key[self._segment_bytes :], row) for key, row in merged if row is not None)
-
-    def by_time(self, start: int, stop: int) -> list[tuple[Hashable, Row]]:
-        """Rows with start <= time in their key < stop, as they are now, by time and then by the rest of the key."""
-        spec, prefix = self.spec, timed_prefix_of(self.spec.name)
-        first, past = (max(0, time).to_bytes(8) for time in (start, stop))
-        found = {key[len(prefix) :] for key, _ in self._store.scan(prefix + first, prefix + past)}
-        changed = (timed(spec, key) for key in self._key_bytes(list(self._dirty)))
-        found.update(key for key in changed if first <= key < past)
-        keys = [untimed(spec, key) for key in sorted(found)]
-        index = spec.key.decode_column([*keys]) if spec.key.exact else keys
-        rows = self.look(index)
-        return [(key, row) for key in index if (row := self.copied(rows[key])) is not None]
-
-    def committed_keys(self, start: bytes, stop: bytes) -> list[bytes]:
-        """The keys with start <= segment and key bytes < stop that are in the store, whatever this commit changed."""
-        cut = len(self.prefix) + self._segment_bytes
-        return [key[cut:] for key, _ in self._store.scan(self.prefix + start, self.prefix + stop)]
-
-    def drop_stored(self, start: bytes, stop: bytes, limit: int) -> int:
-        """Delete up to `limit` of the rows that were committed with start <= key bytes < stop; returns how many.
-
-        For rows that nobody changed since, in a store that makes its own key bytes. Nothing is looked up or sorted.
-        """
-        found = islice(self._store.scan(self.prefix + start, self.prefix + stop), limit)
-        cut = len(self.prefix) + self._segment_bytes
-        rows: dict[Any, Row | None] = {key[cut:]: None for key, _ in found}
-        self._put_all(rows, [0] * len(rows))
-        return len(rows)
-
-    def expire(self, before: int, limit: int) -> None:
-        """Delete up to `limit` rows of the segments that end before this time, oldest first; nobody is told.
-
-        The first call in a commit says which segments: from then on nothing may be put into them.
-        """
-        if self._live is None:
-            self._live = segment_start(before // self.spec.segment)
-        if self._live <= self._expired:
-            return
-        cut = len(self.prefix)
-        stored = self._store.scan(self.prefix + self._expired, self.prefix + self._live)
-        old = [key[cut:] for key, _ in islice(stored, limit)]
-        self._expired = old[-1] + b"\0" if len(old) == limit else self._live
-        keys: list[bytes | None] = [key[self._segment_bytes :] for key in old]
-        for key in self.spec.key.decode_column(keys) if self.spec.key.exact else keys:
-            self._older.pop(key, None)
-            if key in self._rows:
-                self._rows[key] = None
-        self._gone.append(Columns(keys, [None] * len(keys), [before] * len(keys)))
-
     # -- commit
 
     def take_changes(self) -> tuple[dict[bytes, bytes | None], list[Columns]]:
         """What to write into the store, and the records of its changelog."""
         keys, values, times, headers = self._last_changes()
-        columns = self._encoded(keys, values, times, headers)
+        columns = self._coding.changelog(keys, values, times, headers)
         stored = stored_rows(self.spec, columns)
         if keys:
             size = sum(map(len, stored)) + sum(len(data) for data in stored.values() if data is not None)
@@ -368,7 +291,7 @@ class State:
             return
         changed = [key for key in self._before if key in self._dirty]
         rows = [self._rows[key] for key in changed]
-        self._encoded(changed, [row and row[0] for row in rows], [], None)
+        self._coding.changelog(changed, [row and row[0] for row in rows], [], None)
 
     # -- inside
 
@@ -413,55 +336,8 @@ class State:
 
     def _committed(self, keys: list[Any]) -> dict[Any, Row | None]:
         """Rows as the store has them: what it was when the cache was last flushed."""
-        rows: dict[Any, Row | None] = dict.fromkeys(keys)
-        found = self._store.get_many([self.prefix + key for key in self._placed(keys)]) if keys else []
-        data = [row for row in found if row is not None]
-        times = [time for (time,) in map(_TIME.unpack_from, data)] if self.spec.timestamped else [-1] * len(data)
-        values = self.spec.value.decode_column([row[8:] for row in data] if self.spec.timestamped else data)  # type: ignore[arg-type]
-        there = [key for key, row in zip(keys, found, strict=True) if row is not None]
-        rows.update(zip(there, zip(values, times, strict=True), strict=True))
-        return rows
-
-    def _decoded(self, data: bytes) -> Row:
-        if not self.spec.timestamped:
-            return self.spec.value.decode(data), -1
-        return self.spec.value.decode(data[8:]), _TIME.unpack_from(data)[0]
-
-    def _decoded_column(self, found: list[bytes | None]) -> list[Row | None]:
-        there = [data for data in found if data is not None]
-        if not self.spec.timestamped:
-            rows = iter([(value, -1) for value in self.spec.value.decode_column(list(there))])
-        else:
-            values = self.spec.value.decode_column([data[8:] for data in there])
-            rows = iter([(value, _TIME.unpack_from(data)[0]) for value, data in zip(values, there, strict=True)])
-        return [None if data is None else next(rows) for data in found]
-
-    def _encoded(
-        self, index: Sequence[Any], values: list[Any], timestamps: list[int], headers: list[Headers] | None
-    ) -> Columns:
-        keys: list[bytes | None] = [*self._key_bytes(list(index))]
-        if headers is not None and not any(headers):
-            headers = None
-        return Columns(keys, self.spec.value.encode_column(values), timestamps, headers)
-
-    def _key_bytes(self, index: list[Any]) -> list[bytes]:
-        return self.spec.key.encode_column(index) if self.spec.key.exact else index  # type: ignore[return-value]
-
-    def _placed(self, index: list[Any]) -> list[bytes]:
-        return placed(self.spec, self._key_bytes(index))
-
-    def _kept(self, key: bytes) -> tuple[bytes, Row | None]:
-        bare = key[self._segment_bytes :]
-        return key, self._rows[self.spec.key.decode(bare) if self.spec.key.exact else bare]
-
-    def _sort_in(self, keys: Iterable[Any], into: list[bytes]) -> None:
-        for key in keys:
-            if key not in self._dirty:
-                insort(into, self._placed([key])[0])
-
-
-def _key(item: tuple[bytes, Row | None]) -> bytes:
-    return item[0]
+        found = self._store.get_many([self.prefix + key for key in self._coding.places(keys)]) if keys else []
+        return self._coding.rows(keys, found)
 
 
 def _as_it_is(value: Any) -> Any:

@@ -1,0 +1,62 @@
+"""A store's rows as bytes and back: keys placed where the layout has them, values with their times."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+from streamtopo.records import Columns, Headers
+from streamtopo.stores import StoreSpec
+from streamtopo.stores.layout import SEGMENT_BYTES, placed
+
+Row = tuple[Any, int]
+"""A value and its timestamp."""
+
+_TIME = struct.Struct(">q")
+
+
+class Coding:
+    """Rows are known by keys, or by the keys' bytes where equal keys may differ as bytes: that is their index."""
+
+    def __init__(self, spec: StoreSpec) -> None:
+        self._spec = spec
+        self.segment_bytes = SEGMENT_BYTES if spec.segment else 0
+        """How many bytes stand in front of a key in its place."""
+
+    def index(self, keys: list[Any]) -> list[Hashable]:
+        return keys if self._spec.key.exact else self._spec.key.encode_column(keys)  # type: ignore[return-value]
+
+    def index_of(self, keys: Sequence[bytes | None]) -> list[Any]:
+        """The index of keys that are bytes."""
+        return self._spec.key.decode_column([*keys]) if self._spec.key.exact else [*keys]
+
+    def keys(self, index: list[Any]) -> list[bytes]:
+        return self._spec.key.encode_column(index) if self._spec.key.exact else index  # type: ignore[return-value]
+
+    def places(self, index: list[Any]) -> list[bytes]:
+        return placed(self._spec, self.keys(index))
+
+    def row(self, data: bytes) -> Row:
+        if not self._spec.timestamped:
+            return self._spec.value.decode(data), -1
+        return self._spec.value.decode(data[8:]), _TIME.unpack_from(data)[0]
+
+    def rows(self, index: list[Any], found: list[bytes | None]) -> dict[Any, Row | None]:
+        """The row at each index, as what was found of it says."""
+        rows: dict[Any, Row | None] = dict.fromkeys(index)
+        data = [row for row in found if row is not None]
+        timestamped = self._spec.timestamped
+        times = [time for (time,) in map(_TIME.unpack_from, data)] if timestamped else [-1] * len(data)
+        values = self._spec.value.decode_column([row[8:] for row in data] if timestamped else data)  # type: ignore[arg-type]
+        there = [key for key, row in zip(index, found, strict=True) if row is not None]
+        rows.update(zip(there, zip(values, times, strict=True), strict=True))
+        return rows
+
+    def changelog(
+        self, index: Sequence[Any], values: list[Any], timestamps: list[int], headers: list[Headers] | None
+    ) -> Columns:
+        keys: list[bytes | None] = [*self.keys(list(index))]
+        if headers is not None and not any(headers):
+            headers = None
+        return Columns(keys, self._spec.value.encode_column(values), timestamps, headers)

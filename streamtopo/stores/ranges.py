@@ -1,0 +1,118 @@
+"""What a store is asked for by ranges of keys: its rows in order, with this commit's changes among them."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from heapq import merge
+from itertools import islice
+from typing import Any
+
+from streamtopo.records import Columns, private
+from streamtopo.stores import Store, StoreSpec
+from streamtopo.stores.coding import Coding, Row
+from streamtopo.stores.layout import segment_start, timed, timed_prefix_of, untimed
+
+
+class Ranges:
+    """The half of a State that works on the order of keys."""
+
+    spec: StoreSpec
+    prefix: bytes
+    _past: bytes
+    _store: Store
+    _coding: Coding
+    _rows: dict[Any, Row | None]
+    _older: dict[Any, Row | None]
+    _dirty: dict[Any, int]
+    _sorted: list[bytes] | None
+    _live: bytes | None
+    _expired: bytes
+    _gone: list[Columns]
+
+    def look(self, index: Iterable[Hashable]) -> dict[Any, Row | None]:
+        raise NotImplementedError
+
+    def copied(self, row: Row | None) -> Row | None:
+        raise NotImplementedError
+
+    def _put_all(self, rows: Mapping[Any, Row | None], times: list[int]) -> None:
+        raise NotImplementedError
+
+    def scan(self, start: bytes, stop: bytes | None, *, reverse: bool = False) -> Iterator[tuple[bytes, Row]]:
+        """Rows with start <= key bytes < stop (None: to the end) as they are now, this commit's included.
+
+        In a store with segments both bounds begin with a segment; the keys that come out do not.
+        """
+        if self._sorted is None:
+            self._sorted = sorted(self._coding.places(list(self._dirty)))
+        last = len(self._sorted) if stop is None else bisect_left(self._sorted, stop)
+        changed = self._sorted[bisect_left(self._sorted, start) : last]
+        new = {key: row and (private(row[0]), row[1]) for key, row in map(self._kept, changed)}
+        cut = len(self.prefix)
+        past = self._past if stop is None else self.prefix + stop
+        stored = self._store.scan(self.prefix + start, past, reverse=reverse)
+        old = ((key[cut:], self._coding.row(data)) for key, data in stored if key[cut:] not in new)
+        merged = merge(old, sorted(new.items(), reverse=reverse), key=_key, reverse=reverse)
+        return ((key[self._coding.segment_bytes :], row) for key, row in merged if row is not None)
+
+    def by_time(self, start: int, stop: int) -> list[tuple[Hashable, Row]]:
+        """Rows with start <= time in their key < stop, as they are now, by time and then by the rest of the key."""
+        spec, prefix = self.spec, timed_prefix_of(self.spec.name)
+        first, past = (max(0, time).to_bytes(8) for time in (start, stop))
+        found = {key[len(prefix) :] for key, _ in self._store.scan(prefix + first, prefix + past)}
+        changed = (timed(spec, key) for key in self._coding.keys(list(self._dirty)))
+        found.update(key for key in changed if first <= key < past)
+        keys = [untimed(spec, key) for key in sorted(found)]
+        index = self._coding.index_of(keys)
+        rows = self.look(index)
+        return [(key, row) for key in index if (row := self.copied(rows[key])) is not None]
+
+    def committed_keys(self, start: bytes, stop: bytes) -> list[bytes]:
+        """The keys with start <= segment and key bytes < stop that are in the store, whatever this commit changed."""
+        cut = len(self.prefix) + self._coding.segment_bytes
+        return [key[cut:] for key, _ in self._store.scan(self.prefix + start, self.prefix + stop)]
+
+    def drop_stored(self, start: bytes, stop: bytes, limit: int) -> int:
+        """Delete up to `limit` of the rows that were committed with start <= key bytes < stop; returns how many.
+
+        For rows that nobody changed since, in a store that makes its own key bytes. Nothing is looked up or sorted.
+        """
+        found = islice(self._store.scan(self.prefix + start, self.prefix + stop), limit)
+        cut = len(self.prefix) + self._coding.segment_bytes
+        rows: dict[Any, Row | None] = {key[cut:]: None for key, _ in found}
+        self._put_all(rows, [0] * len(rows))
+        return len(rows)
+
+    def expire(self, before: int, limit: int) -> None:
+        """Delete up to `limit` rows of the segments that end before this time, oldest first; nobody is told.
+
+        The first call in a commit says which segments: from then on nothing may be put into them.
+        """
+        if self._live is None:
+            self._live = segment_start(before // self.spec.segment)
+        if self._live <= self._expired:
+            return
+        cut = len(self.prefix)
+        stored = self._store.scan(self.prefix + self._expired, self.prefix + self._live)
+        old = [key[cut:] for key, _ in islice(stored, limit)]
+        self._expired = old[-1] + b"\0" if len(old) == limit else self._live
+        keys: list[bytes | None] = [key[self._coding.segment_bytes :] for key in old]
+        for key in self._coding.index_of(keys):
+            self._older.pop(key, None)
+            if key in self._rows:
+                self._rows[key] = None
+        self._gone.append(Columns(keys, [None] * len(keys), [before] * len(keys)))
+
+    def _kept(self, key: bytes) -> tuple[bytes, Row | None]:
+        (index,) = self._coding.index_of([key[self._coding.segment_bytes :]])
+        return key, self._rows[index]
+
+    def _sort_in(self, keys: Iterable[Any], into: list[bytes]) -> None:
+        for key in keys:
+            if key not in self._dirty:
+                insort(into, self._coding.places([key])[0])
+
+
+def _key(item: tuple[bytes, Row | None]) -> bytes:
+    return item[0]

@@ -91,26 +91,31 @@ class JoinStreams:
         seen = [side.time.time for side in self._sides]
         numbers = [side.numbers.time + 1 for side in self._sides]
         added: tuple[list[tuple[bytes, Row]], list[tuple[bytes, Row]]] = [], []
-        rows = zip(chunk.sides or (), keys, chunk.values, chunk.timestamps, strict=True)
+        rows = zip(chunk.sides or (), keys, self._private(chunk), chunk.timestamps, strict=True)
         for place, (side, key, value, time) in enumerate(rows):
-            now = max(now, time)
+            now = time if time > now else now
             if value is None or key is None:
                 self._not_kept(place, side, value, time, joined)
                 continue
             if pending is not None and time == now:
                 self._close(place, side, now, pending, joined)
-            value = self._copied[side](value)
             other, (back, ahead) = 1 - side, self._reach[side]
-            first, last = max(time - back, seen[other] - retention + 1, 0), max(time + ahead, 0)
-            found = _near(recent[other], key, first, last)
-            joined.together(place, side, value, time, found)
+            found = _near(recent[other], key, max(time - back, seen[other] - retention + 1, 0), time + ahead)
+            if found:
+                joined.together(place, side, value, time, found)
             if pending is not None:
-                self._partners(place, side, key, value, found, last < now, pending, joined)
-            seen[side] = max(seen[side], time)
+                self._partners(place, side, key, value, found, max(time + ahead, 0) < now, pending, joined)
+            seen[side] = time if time > seen[side] else seen[side]
             if time > seen[side] - retention:
                 added[side].append(recent[side].add(key, time, value, numbers[side] + len(added[side])))
         self._time.time, self._sides[LEFT].time.time, self._sides[RIGHT].time.time = now, *seen
         return added
+
+    def _private(self, chunk: Chunk) -> list[Any]:
+        """The values, to keep: joiners get others."""
+        if self._copied == [_as_it_is, _as_it_is]:
+            return chunk.values
+        return [self._copied[side](value) for side, value in zip(chunk.sides or (), chunk.values, strict=True)]
 
     def _not_kept(self, place: int, side: int, value: Any, time: int, joined: Joined) -> None:
         """A row that can have no partner."""
@@ -148,7 +153,8 @@ class JoinStreams:
 
 
 def _near(recent: Recent, key: bytes, first: int, last: int) -> list[Timed]:
-    """The rows of a key with first <= time <= last."""
+    """The rows of a key with first <= time <= last; a last time before all times counts as 0, as in Kafka Streams."""
+    last = last if last > 0 else 0
     if first < recent.floor:
         return recent.scan(key, first, last)
     rows = recent.rows.get(key)

@@ -100,6 +100,9 @@ class Pending:
             if time + self._ahead[side] >= now:
                 still_open.add(side)
                 waiting.append(place)
+                if len(still_open) == 2 and len(values) > 1:  # the next row that it meets has the same place
+                    walked = number + 1
+                    break
             else:
                 found += [Alone(side, place[9:], time, value) for value in values]
                 self._state.row(place)

@@ -116,7 +116,8 @@ class State:
         if self._before is not None:
             self._before.setdefault(key, (private(self._rows[key]), self._dirty.get(key)))
         if self.watched or self.sends_old:
-            self.first.setdefault(key, self.copied(self._rows[key]))
+            row = self.first.setdefault(key, self.copied(self._rows[key]))
+            self._flushed.setdefault(key, row)
 
     def load_also(self, key: Any) -> Row | None:
         """One more row, beside those that were loaded last."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from itertools import permutations
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamtopo import KTable, StreamsBuilder, Topology, Windowed, Windows
+from streamtopo import KTable, StreamsBuilder, Topology, Windowed, Windows, Worker
 from streamtopo.records import NOTHING, Chunk
 from streamtopo.testing import Driver, DriverRecord
 from streamtopo.topology import Operator
@@ -80,6 +81,18 @@ def test_all_orders_of_records_on_the_edges(kind: str) -> None:
         driver = Driver(described)
         driver.send_all(records(events))
         assert as_sets(last_rows(driver)) == as_sets(model(events)), times
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _chunks_do_not_fail() -> Iterator[None]:
+    """A chunk that fails is taken again record by record, which would hide that it failed."""
+
+    def failed(*_: Any) -> None:
+        raise AssertionError("a chunk failed") from sys.exception()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Worker, "_find_failure", failed)
+        yield
 
 
 EVENTS = st.lists(st.builds(Event, st.sampled_from("kl"), st.sampled_from("abc"), st.integers(10, 120)), max_size=40)

@@ -14,7 +14,9 @@ class Demo:
     feed: Callable[[], Iterator[tuple[str, Any, Any]]]
     """An endless iterator of (topic, key, value), in the types of the topology; the same one each time."""
     shows: str
-    """A topic that the topology writes, whose values are numbers: the keys with the largest are shown."""
+    """A topic that the topology writes: the keys with the largest values are shown."""
     title: str = "top"
     rate: int = 1000
     """Records per second to feed it."""
+    of: Callable[[Any], Any] = lambda value: value
+    """The number in a value of that topic."""

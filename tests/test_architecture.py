@@ -27,7 +27,7 @@ LAYERS = [  # from top to bottom; what shares a line is independent of each othe
     {"processors", "topology"},
     {"stores", "logs"},
     {"windowed_serdes"},
-    {"timestamps"},
+    {"aggregators", "timestamps"},
     {"serdes"},
     {"models"},
     {"config", "demo", "windows"},

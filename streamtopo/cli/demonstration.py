@@ -36,7 +36,7 @@ class Demonstration:
     def __init__(self, demo: Demo, topology: Topology, log: Log) -> None:
         self._title = demo.title
         self._feeder = Feeder(demo, topology, log)
-        self._tally = Tally(demo.shows, topology, log)
+        self._tally = Tally(demo, topology, log)
 
     def top(self, count: int = 10) -> Top:
         if self._feeder.error is not None:
@@ -113,10 +113,12 @@ class Feeder:
 
 
 class Tally:
-    """The last value of each key of a topic."""
+    """The number in the last value of each key of a topic."""
 
-    def __init__(self, topic: str, topology: Topology, log: Log) -> None:
+    def __init__(self, demo: Demo, topology: Topology, log: Log) -> None:
+        topic = demo.shows
         self._log = log
+        self._of = demo.of
         self._key, self._value = _serdes_of(topic, topology)
         self._last: dict[Any, Any] = {}
         parts = [TopicPartition(topic, number) for number in range(log.topics()[topic].partitions)]
@@ -128,7 +130,7 @@ class Tally:
                 if value is None:
                     self._last.pop(key, None)
                 else:
-                    self._last[key] = value
+                    self._last[key] = self._of(value)
         return nlargest(count, self._last.items(), key=lambda row: row[1])
 
     def _news(self, part: TopicPartition) -> Iterator[tuple[Any, Any]]:

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, overload
 
+from streamtopo.aggregators import Aggregator
 from streamtopo.dsl.cogrouped import CogroupedKStream, Part
+from streamtopo.dsl.finishing import finished, unsaid
 from streamtopo.dsl.kstream import KStream
 from streamtopo.dsl.ktable import KTable
 from streamtopo.dsl.naming import next_serde
@@ -46,13 +48,18 @@ class KGroupedStream:
 
     def aggregate(
         self,
-        init: Callable[[], Any],
-        adder: Callable[[Any, Any, Any], Any],
+        init: Callable[[], Any] | Aggregator,
+        adder: Callable[[Any, Any, Any], Any] = unsaid,
         *,
         value: SerdeLike | None = None,
         name: str | None = None,
     ) -> KTable:
-        """`adder(key, value, row)` for each record, from `init()` on; a row that becomes None is deleted."""
+        """`adder(key, value, row)` for each record, from `init()` on; a row that becomes None is deleted.
+
+        Or one of the ready aggregators: `aggregate(mean())`, from `streamtopo.aggregators`.
+        """
+        if isinstance(init, Aggregator):
+            return finished(init, self.aggregate(init.init, init.adder, value=init.value, name=name))
         return self._aggregated(
             "KSTREAM-AGGREGATE-",
             lambda state, dropped: aggregate.aggregate(state, init, (adder,), dropped),

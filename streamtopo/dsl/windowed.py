@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from streamtopo.aggregators import Aggregator
+from streamtopo.dsl.finishing import finished, unsaid
 from streamtopo.dsl.ktable import KTable
 from streamtopo.dsl.naming import Graph, next_serde
 from streamtopo.dsl.origin import KeptOrigin
@@ -69,14 +71,20 @@ class TimeWindowedKStream(_Windowed):
 
     def aggregate(
         self,
-        init: Callable[[], Any],
-        adder: Callable[[Any, Any, Any], Any],
+        init: Callable[[], Any] | Aggregator,
+        adder: Callable[[Any, Any, Any], Any] = unsaid,
         *,
         value: SerdeLike | None = None,
         name: str | None = None,
         retention: Duration | None = None,
     ) -> KTable:
-        """`adder(key, value, row)` for each record, from `init()` on in each window; None deletes."""
+        """`adder(key, value, row)` for each record, from `init()` on in each window; None deletes.
+
+        Or one of the ready aggregators: `aggregate(mean())`, from `streamtopo.aggregators`.
+        """
+        if isinstance(init, Aggregator):
+            table = self.aggregate(init.init, init.adder, value=init.value, name=name, retention=retention)
+            return finished(init, table)
         serde = next_serde(value, self.grouped.stream.value)
         return self._table("KSTREAM-AGGREGATE-", Aggregation(init, (adder,)), serde, name, retention)
 
@@ -86,15 +94,21 @@ class SessionWindowedKStream(_Windowed):
 
     def aggregate(
         self,
-        init: Callable[[], Any],
-        adder: Callable[[Any, Any, Any], Any],
-        merger: Callable[[Any, Any, Any], Any],
+        init: Callable[[], Any] | Aggregator,
+        adder: Callable[[Any, Any, Any], Any] = unsaid,
+        merger: Callable[[Any, Any, Any], Any] = unsaid,
         *,
         value: SerdeLike | None = None,
         name: str | None = None,
         retention: Duration | None = None,
     ) -> KTable:
-        """`merger(key, row, session)` from `init()` on for all sessions that meet, then `adder(key, value, row)`."""
+        """`merger(key, row, session)` from `init()` on for all sessions that meet, then `adder(key, value, row)`.
+
+        Or one of the ready aggregators: `aggregate(mean())`, from `streamtopo.aggregators`.
+        """
+        if isinstance(init, Aggregator):
+            table = self.aggregate(init.init, init.adder, init.merger, value=init.value, name=name, retention=retention)
+            return finished(init, table)
         serde = next_serde(value, self.grouped.stream.value)
         return self._table("KSTREAM-AGGREGATE-", Aggregation(init, (adder,), merger), serde, name, retention)
 

@@ -138,7 +138,8 @@ class Puts:
         """In turn: the row of the chunk, the session, its value then."""
 
     def row(self, kept: Any) -> Row | None:
-        return self._new[kept] if kept in self._new else self._rows[kept]
+        """None for a session that was merged into another one, of which nothing may be left."""
+        return self._new[kept] if kept in self._new else self._rows.get(kept)
 
     def merge(
         self, place: int, session: Windowed, merged: list[Windowed], sessions: list[Windowed], value: Any, add: Any

@@ -26,6 +26,9 @@ class Ranges:
     _older: dict[Any, Row | None]
     _dirty: dict[Any, int]
     _sorted: list[bytes] | None
+    """The places of this commit's changes, once somebody asked for a range."""
+    _timed: list[bytes] | None
+    """Their keys with the time in front, once somebody asked for those."""
     _live: bytes | None
     _expired: bytes
     _gone: list[Columns]
@@ -61,8 +64,9 @@ class Ranges:
         spec, prefix = self.spec, timed_prefix_of(self.spec.name)
         first, past = (max(0, time).to_bytes(8) for time in (start, stop))
         found = {key[len(prefix) :] for key, _ in self._store.scan(prefix + first, prefix + past)}
-        changed = (timed(spec, key) for key in self._coding.keys(list(self._dirty)))
-        found.update(key for key in changed if first <= key < past)
+        if self._timed is None:
+            self._timed = sorted(timed(spec, key) for key in self._coding.keys(list(self._dirty)))
+        found.update(self._timed[bisect_left(self._timed, first) : bisect_left(self._timed, past)])
         keys = [untimed(spec, key) for key in sorted(found)]
         index = self._coding.index_of(keys)
         rows = self.look(index)
@@ -108,10 +112,16 @@ class Ranges:
         (index,) = self._coding.index_of([key[self._coding.segment_bytes :]])
         return key, self._rows[index]
 
-    def _sort_in(self, keys: Iterable[Any], into: list[bytes]) -> None:
-        for key in keys:
-            if key not in self._dirty:
-                insort(into, self._coding.places([key])[0])
+    def _sort_in(self, keys: Iterable[Any]) -> None:
+        """Among what is sorted already, before they count as changed."""
+        if self._sorted is None and self._timed is None:
+            return
+        added = [key for key in keys if key not in self._dirty]
+        for key, place in zip(self._coding.keys(added), self._coding.places(added), strict=True):
+            if self._sorted is not None:
+                insort(self._sorted, place)
+            if self._timed is not None:
+                insort(self._timed, timed(self.spec, key))
 
 
 def _key(item: tuple[bytes, Row | None]) -> bytes:

@@ -76,6 +76,7 @@ class State(Ranges):
         """Rows deleted for their age."""
         self.commits += 1
         self._sorted: list[bytes] | None = None
+        self._timed: list[bytes] | None = None
         self._born: set[Any] = set()
         """Keys that had no row before this commit: if they have none after it, nobody need know of them."""
         self._log: list[Columns] = []
@@ -109,7 +110,8 @@ class State(Ranges):
         if self._before is not None:
             self._before.setdefault(key, (private(self._rows[key]), self._dirty.get(key)))
         if self.watched or self.sends_old:
-            self.first.setdefault(key, self.copied(self._rows[key]))
+            row = self.first.setdefault(key, self.copied(self._rows[key]))
+            self._flushed.setdefault(key, row)
 
     def load_also(self, key: Any) -> Row | None:
         """One more row, beside those that were loaded last."""
@@ -143,8 +145,7 @@ class State(Ranges):
         if self._log_each:
             value = None if row is None else row[0]
             self._log.append(self._coding.changelog([key], [value], [time], None))
-        if self._sorted is not None:
-            self._sort_in((key,), self._sorted)
+        self._sort_in((key,))
         self._rows[key] = row
         self._dirty[key] = self._changes
         self._changes += 1
@@ -163,8 +164,7 @@ class State(Ranges):
         first, self._changes = self._changes, self._changes + len(rows)
         if self._before is not None:
             self._before.update(dict.fromkeys(rows, (None, None)))
-        if self._sorted is not None:
-            self._sort_in(rows, self._sorted)
+        self._sort_in(rows)
         self._rows.update(rows)
         self._dirty.update(zip(rows, range(first, self._changes), strict=True))
         self._times.extend(times)
@@ -176,8 +176,7 @@ class State(Ranges):
         """
         last = self.last_changes(index) if last is None else last
         first, self._changes = self._changes, self._changes + len(index)
-        if self._sorted is not None:
-            self._sort_in(last, self._sorted)
+        self._sort_in(last)
         self._dirty.update(last)
         self._times.extend(chunk.timestamps)
         if chunk.headers is not None:
@@ -283,7 +282,7 @@ class State(Ranges):
         self._listed = None
         del self._times[self._changes :], self._log[logged:]
         self._headers = {number: headers for number, headers in self._headers.items() if number < self._changes}
-        self._sorted = None
+        self._sorted = self._timed = None
 
     def check(self) -> None:
         """Encode what changed since the mark, so that a wrong type is found while its record is at hand."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from itertools import permutations
 from typing import Any
 
@@ -10,8 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamtopo import KTable, StreamsBuilder, Topology, Windowed, Windows
+from streamtopo import KTable, StreamsBuilder, Topology, Windowed, Windows, Worker
+from streamtopo.records import NOTHING, Chunk
 from streamtopo.testing import Driver, DriverRecord
+from streamtopo.topology import Operator
 from tests.exactness.models import Event, Rows, session_windows, sliding_windows, time_windows
 
 Kind = tuple[Any, Callable[[list[Event]], Rows]]
@@ -32,6 +35,11 @@ def append(_: str, value: str, row: list[str]) -> list[str]:
     """In place, so that rows which are shared by mistake are found out."""
     row.append(value)
     return row
+
+
+def delete_at_three(_: str, value: str, row: list[str]) -> list[str] | None:
+    row.append(value)
+    return row if len(row) % 3 else None
 
 
 def merge(_: str, one: list[str], other: list[str]) -> list[str]:
@@ -73,6 +81,18 @@ def test_all_orders_of_records_on_the_edges(kind: str) -> None:
         driver = Driver(described)
         driver.send_all(records(events))
         assert as_sets(last_rows(driver)) == as_sets(model(events)), times
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _chunks_do_not_fail() -> Iterator[None]:
+    """A chunk that fails is taken again record by record, which would hide that it failed."""
+
+    def failed(*_: Any) -> None:
+        raise AssertionError("a chunk failed") from sys.exception()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Worker, "_find_failure", failed)
+        yield
 
 
 EVENTS = st.lists(st.builds(Event, st.sampled_from("kl"), st.sampled_from("abc"), st.integers(10, 120)), max_size=40)
@@ -128,6 +148,30 @@ def test_counts_made_together_are_those_made_one_by_one(events: list[Event]) -> 
         assert list(together.store("counts").all()) == list(each.store("counts").all())
         ended = {window: total for window, total in dict(each.read("out")).items() if total is not None}
         assert dict(together.read("out")) == ended
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(events=EVENTS, cache=st.sampled_from([0, 100_000]), chunk=st.sampled_from([1, 10_000]))
+def test_old_values_are_those_that_went_on_before(kind: str, events: list[Event], cache: int, chunk: int) -> None:
+    builder = StreamsBuilder("old")
+    windowed = builder.stream("in", key=str, value=str).group_by_key().windowed_by(KINDS[kind][0])
+    merger = [merge] if kind.startswith("session") else []
+    table = windowed.aggregate(list, delete_at_three, *merger, value=list, name="rows")
+    seen: list[tuple[Any, Any, Any]] = []
+
+    def see(chunk: Chunk) -> Chunk:
+        seen.extend(zip(chunk.keys, chunk.values, chunk.old or [], strict=True))
+        return NOTHING
+
+    assert table.origin.send_old(keep=True)
+    table.graph.process("see", (table.node,), Operator(lambda _: see))
+    driver = Driver(builder.build(), cache=cache, chunk=chunk)
+    for start in range(0, len(events), 9):
+        driver.send_all(records(events[start : start + 9]))
+    rows: dict[Any, Any] = {}
+    for window, value, old in seen:
+        assert old == rows.get(window)
+        rows[window] = value
 
 
 def test_windows_are_there_for_keys_that_are_no_plain_values() -> None:

@@ -1,0 +1,67 @@
+"""Sensors: readings joined with their devices become averages, sessions, alerts and the list of the hottest.
+
+Readings are JSON with their own time in milliseconds, `at`; they come out of order, some late, some broken.
+"""
+
+from typing import Any
+
+from apps.sensors.models import Alert, Average, Device, Known, Session, alert, known
+from apps.sensors.sample import day
+from streamtopo import KStream, StreamsBuilder, Windowed, Windows
+from streamtopo.aggregators import mean, top_k
+from streamtopo.demo import Demo
+
+builder = StreamsBuilder("sensors")
+
+devices = builder.table("devices", key=str, value=Device, name="devices")
+work = builder.stream("maintenance", key=str, value=dict, timestamp="at")
+readings = builder.stream("readings", key=str, value=dict, timestamp="at")
+
+sound, broken = readings.split(
+    {"sound": lambda _, reading: isinstance(reading.get("celsius"), int | float)}, default="broken"
+).values()
+broken.to("sensor-broken")
+located = sound.join(devices, known, value=Known)
+
+
+def averages(located: KStream) -> None:
+    """Each minute's average, begun every 20 seconds; readings more than 10 seconds late go to a topic of their own."""
+    minutes = located.group_by_key().windowed_by(Windows.hopping("1m", every="20s", grace="10s"), on_late="sensor-late")
+    table = minutes.aggregate(mean(lambda reading: reading.celsius), name="averages")
+    table.to_stream().map(
+        lambda window, celsius: (window.key, Average(window.start, window.end, round(celsius, 2))),
+        key=str,
+        value=Average,
+    ).to("sensor-averages")
+
+
+def sessions(located: KStream) -> None:
+    """How long each sensor was active, told once it has been silent for half a minute."""
+    active = located.group_by_key().windowed_by(Windows.session("30s", grace="10s"), emit="on_close")
+    active.count(name="sessions").to_stream().map(session, key=str, value=Session).to("sensor-sessions")
+
+
+def session(window: Windowed, readings: int) -> tuple[Any, Session]:
+    return window.key, Session(window.start, window.end, readings)
+
+
+def alerts(located: KStream) -> None:
+    """A reading above its device's limit, unless somebody worked there in the minute before, or says so within 5 s."""
+    hot = located.filter(lambda _, reading: reading.celsius > reading.limit)
+    hot.left_join(work, alert, before="1m", after="5s", value=Alert).filter(lambda _, alert: alert is not None).to(
+        "sensor-alerts"
+    )
+
+
+def hottest(located: KStream) -> None:
+    """The three highest readings of each site, to be asked for by name."""
+    by_site = located.group_by(lambda _, reading: reading.site, key=str, name="by-site")
+    by_site.aggregate(top_k(3, lambda reading: [reading.celsius, reading.sensor]), name="hottest")
+
+
+for part in (averages, sessions, alerts, hottest):
+    part(located)
+topology = builder.build()
+demo = Demo(
+    feed=day, shows="sensor-averages", of=lambda average: average.celsius, title="hottest minutes, °C", rate=500
+)

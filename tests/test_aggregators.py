@@ -1,0 +1,86 @@
+"""Ready aggregators: in groups, in windows, in sessions that merge."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from streamtopo import StreamsBuilder, Windowed, Windows, aggregators
+from streamtopo.aggregators import Aggregator, collect, first, last, mean, top_k
+from streamtopo.errors import StreamtopoError, TopologyError
+from streamtopo.testing import Driver, DriverRecord
+
+
+def results(aggregator: Aggregator, *values: float) -> list[Any]:
+    """The rows that go on, one after each value; then what sessions make of the same, merged by the last."""
+    builder = StreamsBuilder("ready")
+    builder.stream("in", key=str, value=float).group_by_key().aggregate(aggregator).to_stream().to("out")
+    driver = Driver(builder.build())
+    driver.send_all(DriverRecord("in", "k", value, time) for time, value in enumerate(values))
+    return [value for _, value in driver.read("out")]
+
+
+def merged(aggregator: Aggregator, *values: float) -> Any:
+    """The row of a session that the last value, in the middle, makes of two."""
+    builder = StreamsBuilder("ready")
+    grouped = builder.stream("in", key=str, value=float).group_by_key()
+    grouped.windowed_by(Windows.session("10ms", grace="1s")).aggregate(aggregator).to_stream().to("out")
+    driver = Driver(builder.build())
+    *ends, middle = values
+    for time, value in zip((0, 20), ends, strict=True):
+        driver.send("in", value, key="k", timestamp=time)
+    driver.send("in", middle, key="k", timestamp=10)
+    key, value = driver.read("out")[-1]
+    assert key == Windowed("k", 0, 20)
+    return value
+
+
+@pytest.mark.parametrize(
+    ("aggregator", "expected", "session"),
+    [
+        (aggregators.sum(), [4.0, 5.0, 7.0], 7.0),
+        (aggregators.min(), [4.0, 1.0, 1.0], 1.0),
+        (aggregators.max(), [4.0, 4.0, 4.0], 4.0),
+        (mean(), [4.0, 2.5, 7 / 3], 7 / 3),
+        (first(value=float), [4.0, 4.0, 4.0], 4.0),
+        (last(value=float), [4.0, 1.0, 2.0], 2.0),
+        (top_k(2), [[4.0], [4.0, 1.0], [4.0, 2.0]], [4.0, 2.0]),
+        (collect(), [[4.0], [4.0, 1.0], [4.0, 1.0, 2.0]], [4.0, 1.0, 2.0]),
+        (collect(most=2), [[4.0], [4.0, 1.0], [1.0, 2.0]], [1.0, 2.0]),
+    ],
+)
+def test_each(aggregator: Aggregator, expected: list[Any], session: Any) -> None:
+    assert results(aggregator, 4.0, 1.0, 2.0) == expected
+    assert merged(aggregator, 4.0, 1.0, 2.0) == session
+
+
+def test_what_counts_of_a_value_and_what_is_compared() -> None:
+    assert results(aggregators.sum(lambda value: int(value), value=int), 1.5, 2.5) == [1, 3]
+    ranked = top_k(2, lambda value: [value, "x"], by=lambda pair: -pair[0])
+    assert results(ranked, 3.0, 1.0, 2.0)[-1] == [[1.0, "x"], [2.0, "x"]]
+
+
+def test_in_windows_under_a_name() -> None:
+    builder = StreamsBuilder("ready")
+    windows = builder.stream("in", key=str, value=float).group_by_key().windowed_by(Windows.tumbling("10ms"))
+    windows.aggregate(mean(), name="means", retention="1m").to_stream().to("out")
+    driver = Driver(builder.build())
+    driver.send_all(DriverRecord("in", "k", value, time) for time, value in [(1, 2.0), (2, 4.0), (11, 6.0)])
+    assert driver.read("out") == [
+        (Windowed("k", 0, 10), 2.0),
+        (Windowed("k", 0, 10), 3.0),
+        (Windowed("k", 10, 20), 6.0),
+    ]
+    assert driver.store("means").fetch("k", 0) == [2, 6.0]
+
+
+def test_mistakes_are_told() -> None:
+    with pytest.raises(TopologyError, match="give 1 or more"):
+        top_k(0)
+    with pytest.raises(TopologyError, match="give 1 or more"):
+        collect(most=0)
+    builder = StreamsBuilder("ready")
+    builder.stream("in", key=str, value=float).group_by_key().aggregate(lambda: 0.0)
+    with pytest.raises(StreamtopoError, match="no adder; give aggregate"):
+        Driver(builder.build()).send("in", 1.0, key="k")

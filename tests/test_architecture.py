@@ -27,7 +27,7 @@ LAYERS = [  # from top to bottom; what shares a line is independent of each othe
     {"stores", "logs"},
     {"serdes"},
     {"models"},
-    {"config", "demo"},
+    {"config", "demo", "broker"},
     {"durations", "partitioning", "records"},
     {"errors"},
 ]

@@ -21,6 +21,7 @@ from streamtopo.engine.topics import Topics
 from streamtopo.errors import LogError, SerdeError, StepError
 from streamtopo.logs import Log, Outcome
 from streamtopo.logs.opening import DEFAULT, open_log
+from streamtopo.records import TopicPartition
 from streamtopo.stores.opening import stores_on_disk
 from streamtopo.stores.state import State
 from streamtopo.topology import Topology
@@ -67,7 +68,8 @@ class Worker:
         self._journal: list[Entry] = []
         self._pace = Pace(self.config, now)
         told = Options(now, self._pace.request, self.config.chunk, self.config.cache, depth_first)
-        self._tasks = Tasks(topology, log, Topics(topology, log, self.config), open_store, told)
+        topics = Topics(topology, log, self.config)
+        self._tasks = Tasks(topology, log, topics, open_store, told, exactly_once=self.config.exactly_once)
         self.member = self._tasks.member
 
     @property
@@ -136,13 +138,18 @@ class Worker:
         limit = self.config.chunk
         inputs = [one for task in self.tasks.values() for one in task.inputs.values()]
         full = {one.partition for one in inputs if one.waiting.size >= limit}
-        batches = self.member.poll(_POLL_CHUNKS * limit, timeout, full)
+        batches = self.member.poll(_POLL_CHUNKS * limit, timeout, full, self._give_back)
         for batch in batches:
             task = self._tasks.reading(batch.source)
             if task is not None:
                 task.add(batch, self._reject)
                 self._pace.did(len(batch.offsets))
         return bool(batches)
+
+    def _give_back(self, partitions: frozenset[TopicPartition]) -> None:
+        """The group takes these away as soon as this is done."""
+        self._commit_if_needed()
+        self._tasks.close_readers(partitions)
 
     def _in_hand(self) -> bool:
         """Whether rows were read that wait for their round."""

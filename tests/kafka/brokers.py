@@ -9,9 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import AdminClient
 
 from streamtopo.broker import Cluster, find_java
 from streamtopo.errors import BrokerError
+from streamtopo.logs.kafka import KafkaLog
+from streamtopo.logs.opening import open_log
 
 
 @pytest.fixture(scope="session")
@@ -28,6 +31,19 @@ def cluster() -> Iterator[Cluster]:
     yield made
     made.down()
     shutil.rmtree(directory)
+
+
+def emptied(url: str) -> KafkaLog:
+    """The log, without the topics and groups of earlier tests."""
+    log = open_log(url)
+    assert isinstance(log, KafkaLog)
+    admin = AdminClient({"bootstrap.servers": url.removeprefix("kafka://").partition("?")[0]})
+    if groups := [group.group_id for group in admin.list_consumer_groups().result().valid]:
+        for future in admin.delete_consumer_groups(groups).values():
+            future.result()
+    for topic in log.topics():
+        log.delete(topic)
+    return log
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ DEFAULT = "embedded:.streamtopo"
 def open_log(url: str = DEFAULT) -> Log:
     """The log of that name; each call opens it anew.
 
-    >>> open_log("kafka://HOST:PORT", "memory:").topics()
+    >>> open_log("memory:").topics()
     {}
     """
     from urllib.parse import parse_qsl

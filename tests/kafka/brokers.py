@@ -5,16 +5,21 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from streamtopo.broker import Cluster, find_java
 from streamtopo.errors import BrokerError
 from streamtopo.logs.kafka import KafkaLog
 from streamtopo.logs.opening import open_log
+
+_SESSION = 60.0
 
 
 @pytest.fixture(scope="session")
@@ -38,9 +43,12 @@ def emptied(url: str) -> KafkaLog:
     log = open_log(url)
     assert isinstance(log, KafkaLog)
     admin = AdminClient({"bootstrap.servers": url.removeprefix("kafka://").partition("?")[0]})
-    if groups := [group.group_id for group in admin.list_consumer_groups().result().valid]:
+    deadline = time.monotonic() + _SESSION
+    while groups := [group.group_id for group in admin.list_consumer_groups().result().valid]:
         for future in admin.delete_consumer_groups(groups).values():
-            future.result()
+            with suppress(KafkaException):  # members that were killed are in it until their session ends
+                future.result()
+        assert time.monotonic() < deadline, groups
     for topic in log.topics():
         log.delete(topic)
     return log

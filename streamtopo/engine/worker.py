@@ -13,6 +13,7 @@ from streamtopo.engine.commit import commit
 from streamtopo.engine.journal import Entry, RoundEntry, TickEntry
 from streamtopo.engine.metrics import Metrics
 from streamtopo.engine.pace import Pace
+from streamtopo.engine.purging import Purging
 from streamtopo.engine.running import run, wall_clock
 from streamtopo.engine.stations import Failure
 from streamtopo.engine.task import Options, Task, TaskId
@@ -68,6 +69,7 @@ class Worker:
         self._journal: list[Entry] = []
         self._pace = Pace(self.config, now)
         told = Options(now, self._pace.request, self.config.chunk, self.config.cache, depth_first)
+        self._purging = Purging(topology, log)
         topics = Topics(topology, log, self.config)
         self._tasks = Tasks(topology, log, topics, open_store, told, exactly_once=self.config.exactly_once)
         self.member = self._tasks.member
@@ -251,6 +253,7 @@ class Worker:
             self._pace.committed()
             for task in self.tasks.values():
                 task.committed()
+            self._purging.after_commit(self.tasks.values())
             self._tasks.drop(broken)
             self._trim()
             return True

@@ -171,10 +171,17 @@ class Admin:
             self._wait(asked)
         return found
 
-    def delete_before(self, partition: TopicPartition, offset: int) -> None:
+    def delete_before(self, partition: TopicPartition, offset: int) -> bool:
+        """False if there is nothing at the offset yet."""
         place = Place(*partition, offset)
         with explained(f"delete records of {partition}"):
-            self._client.delete_records([place], request_timeout=PATIENCE)[place].result()
+            try:
+                self._client.delete_records([place], request_timeout=PATIENCE)[place].result()
+            except KafkaException as error:
+                if error_of(error).code() == KafkaError.OFFSET_OUT_OF_RANGE:
+                    return False
+                raise
+        return True
 
     # -- groups
 

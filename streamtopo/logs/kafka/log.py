@@ -74,7 +74,9 @@ class KafkaLog:
         return self._admin.end(partition)
 
     def delete_before(self, partition: TopicPartition, offset: int) -> None:
-        self._admin.delete_before(partition, min(offset, self.end(partition)))
+        self._check(partition)
+        if not self._admin.delete_before(partition, offset):
+            self._admin.delete_before(partition, self._admin.end(partition))
 
     def _check(self, partition: TopicPartition) -> None:
         """Before a client waits for a partition that may never come."""

@@ -11,6 +11,7 @@ import subprocess
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 
 from streamtopo.errors import BrokerError
@@ -67,7 +68,7 @@ class Node:
         deadline = time.monotonic() + _START
         while STARTED not in self.log.read_text(errors="replace"):
             if self.pid is None:
-                raise BrokerError(f"the broker ended as it started; the end of {self.log} says why:\n{self.tail()}")
+                raise BrokerError(f"the broker ended as it started; {self.log} says why:\n{self.complaints()}")
             if time.monotonic() > deadline:
                 raise BrokerError(f"the broker did not start within {_START:.0f} s; look into {self.log}")
             time.sleep(0.05)
@@ -80,6 +81,12 @@ class Node:
         with suppress(ProcessLookupError):
             os.kill(pid, number)
         return True
+
+    def complaints(self) -> str:
+        """The errors in its log, and what is told about them; else its end."""
+        lines = self.log.read_text(errors="replace").splitlines()
+        told = [f"{line}\n{below}" for line, below in pairwise([*lines, ""]) if " ERROR " in line]
+        return "\n".join(told[:_LAST_LINES]) or self.tail()
 
     def tail(self, lines: int = _LAST_LINES) -> str:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:]) if self.log.exists() else ""

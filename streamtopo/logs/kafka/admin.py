@@ -39,13 +39,17 @@ _END: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 
 class Admin:
     def __init__(self, settings: Settings) -> None:
+        complaints = Complaints()
         try:
-            self._client = AdminClient(settings.admin() | {"error_cb": Complaints()})
+            with explained("be set up"):
+                self._client = AdminClient(settings.admin() | {"error_cb": complaints})
             self.id = str(self._client.list_topics(timeout=_FIRST).cluster_id)
         except KafkaException as error:
+            self._client.poll(0)
+            reason = reason_of(complaints.refused or error_of(error))
             raise LogError(
-                f"no broker answers at {settings.brokers}: {reason_of(error_of(error))}; is it up, and is that its "
-                "address? (streamtopo broker up starts one on this machine)"
+                f"no broker answers at {settings.brokers}: {reason}; is it up, and is that its address? "
+                "(streamtopo broker up starts one on this machine)"
             ) from error
 
     # -- topics

@@ -27,6 +27,7 @@ _HINTS = {
     KafkaError._TRANSPORT: "look whether the brokers are up",
     KafkaError._ALL_BROKERS_DOWN: "look whether the brokers are up",
 }
+_REFUSALS = {KafkaError._AUTHENTICATION, KafkaError._SSL}
 _BETWEEN_WARNINGS = 30.0
 
 
@@ -64,8 +65,12 @@ class Complaints:
 
     def __init__(self) -> None:
         self._next = 0.0
+        self.refused: Any = None
+        """Why a broker that is there would not talk to us: calls only tell that none answered."""
 
     def __call__(self, error: Any) -> None:
+        if error.code() in _REFUSALS:
+            self.refused = error
         if error.code() == KafkaError._ALL_BROKERS_DOWN and time.monotonic() >= self._next:
             self._next = time.monotonic() + _BETWEEN_WARNINGS
             logger.warning("no broker of the cluster can be reached; waiting for one")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Protocol
 
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka import TopicPartition as Place
 
+from streamtopo.errors import LogError
 from streamtopo.logs import Committed, Outcome
 from streamtopo.logs.kafka.failing import PURGED, Complaints, error_of, explained, reason_of
 from streamtopo.logs.kafka.settings import PATIENCE, Settings
@@ -53,18 +55,28 @@ class Transactions:
         self._slot = Slot(group)
         self._conf = settings.producer(self._slot.id) | {"error_cb": Complaints()}
         self._begun = False
+        self._broken = ""
+        """Why nothing can be added to the transaction any more."""
         self._delivered = _Delivered()
         self._renew()
 
     def send(self, target: TopicPartition, columns: Columns) -> None:
         self._begin()
+        if self._broken:
+            return
         self._delivered.sent.add(target)
-        with explained(f"write to {target}"):
+        try:
             produce(self._producer, target, columns, self._delivered, each=False)
+        except KafkaException as error:
+            if not over(error_of(error)):
+                raise LogError(f"a record cannot be written to {target}: {reason_of(error_of(error))}") from error
+            self._broken = reason_of(error_of(error))
 
     def commit(self, positions: Mapping[TopicPartition, Position], consumer: Any) -> Committed:
         if not positions and not self._begun:
             return Committed(Outcome.DONE)
+        if self._broken:
+            return Committed(Outcome.NOT_DONE, reason=self._delivered.failure or self._broken)
         try:
             self._begin()
             # A position that cannot be sent has not been committed, whatever the reason.
@@ -78,8 +90,8 @@ class Transactions:
         except KafkaException as error:
             aborted = error_of(error).txn_requires_abort()
             return self._refused(error, Outcome.NOT_DONE if aborted else Outcome.UNKNOWN)
-        self._begun = False
-        done, self._delivered = self._delivered, _Delivered()
+        done = self._delivered
+        self._forget()
         while done.sent - done.ends.keys():
             self._producer.poll(0.01)
         return Committed(Outcome.DONE, done.ends)
@@ -87,7 +99,7 @@ class Transactions:
     def abort(self) -> None:
         if not self._begun:
             return
-        self._begun, self._delivered = False, _Delivered()
+        self._forget()
         try:
             self._producer.abort_transaction(_COMMIT)
         except KafkaException:
@@ -95,7 +107,7 @@ class Transactions:
 
     def settle(self) -> None:
         """A new producer of the same id: the cluster ends what the old one left, one way or the other."""
-        self._begun, self._delivered = False, _Delivered()
+        self._forget()
         self._renew()
 
     def close(self) -> None:
@@ -113,14 +125,23 @@ class Transactions:
                 self._producer.begin_transaction()
         self._begun = True
 
+    def _forget(self) -> None:
+        self._begun, self._broken, self._delivered = False, "", _Delivered()
+
     def _renew(self) -> None:
         with explained("prepare transactions"):
             self._producer = Producer(self._conf)
             self._producer.init_transactions(PATIENCE)
 
     def _refused(self, error: KafkaException, outcome: Outcome) -> Committed:
-        self._producer.poll(0)
+        with suppress(KafkaException):  # the same again
+            self._producer.poll(0)
         return Committed(outcome, reason=self._delivered.failure or reason_of(error_of(error)))
+
+
+def over(error: Any) -> bool:
+    """Whether nothing can be added to the transaction any more, as the cluster ended it."""
+    return bool(error.fatal() or error.txn_requires_abort() or error.code() == KafkaError._STATE)
 
 
 class Deliveries:

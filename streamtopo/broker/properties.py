@@ -36,6 +36,7 @@ def properties(number: int, ports: Sequence[Ports], data: str, config: Mapping[s
         "transaction.state.log.num.partitions": "8",
         "share.coordinator.state.topic.replication.factor": str(copies),
         "share.coordinator.state.topic.min.isr": str(min(2, copies)),
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
         # Groups may ask for short sessions: here a crash should be seen in seconds.
         "group.initial.rebalance.delay.ms": "0",
         "group.min.session.timeout.ms": "1000",

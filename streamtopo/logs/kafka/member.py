@@ -54,19 +54,27 @@ class KafkaMember:
         self._left = False
         self._counts: dict[str, int] = {}
         self._writes: Writes = Transactions(settings, group) if exactly_once else Deliveries(settings)
-        self._protocol = settings.protocol or self._newest_protocol()
-        self._consumer = Consumer(settings.member(group, self._protocol) | {"error_cb": Complaints()})
-        self.subscribe(self._topics)
+        self._known = False
+        """Whether the group has given us anything yet."""
+        self._join(self._usable_protocol())
 
     @property
     def id(self) -> str:
         return str(self._consumer.memberid() or "")
 
-    def _newest_protocol(self) -> str:
+    def _usable_protocol(self) -> str:
+        """The newer one keeps its timeouts in the cluster, which may have a lower limit for them."""
+        if self._settings.protocol == "classic":
+            return "classic"
         refused = self._admin.configure_group(self._group, self._settings.of_group())
-        if refused is None or "INVALID_CONFIG" in refused:
-            return "consumer"
-        return "classic"
+        if refused is not None:
+            logger.info("the group's timeouts are the cluster's own: %s", refused)
+        return "consumer"
+
+    def _join(self, protocol: str) -> None:
+        self._protocol = protocol
+        self._consumer = Consumer(self._settings.member(self._group, protocol) | {"error_cb": Complaints()})
+        self.subscribe(self._topics)
 
     # -- the group
 
@@ -167,6 +175,9 @@ class KafkaMember:
                 "the group took this worker's tasks away, as a turn took longer than kafka.max.poll.interval.ms; it "
                 "joins again; use smaller chunks, or a longer interval"
             )
+        elif code == KafkaError._FATAL and not self._known and self._settings.protocol is None:
+            self._consumer.close()
+            self._join("classic")  # the cluster does not have the newer one
         elif code in NO_SUCH:
             logger.debug("%s: %s", source, reason_of(error))
         elif error.fatal() or not error.retriable():
@@ -259,6 +270,7 @@ class KafkaMember:
             consumer.assign(places)
         consumer.pause(places)
         self._owned |= _named(partitions)
+        self._known = True
 
     def _revoked(self, consumer: Any, partitions: list[Any]) -> None:
         revoked = _named(partitions)

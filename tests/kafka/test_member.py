@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka import TopicPartition as Place
 
 from streamtopo.broker import Cluster
 from streamtopo.errors import LogError
@@ -117,6 +118,18 @@ def test_a_transaction_that_the_cluster_ended_is_not_done_and_the_next_one_is(lo
     assert member.commit(at(2)).outcome is DONE
     assert (values(log), member.committed([T0])) == ([b"in time"], at(2))
     short.close()
+
+
+def test_what_was_lost_and_given_again_is_not_committed_before_it_is_closed(log: KafkaLog) -> None:
+    member = log.join("g", [("t",)])
+    settled(member)
+    member._taken(None, [Place("t", 0)])
+    member._owned.add(T0)  # given again before the worker has looked
+    assert member.assignment() == {T1}
+    assert member.assignment() == {T0, T1}
+    assert member.commit(at(1)).outcome is NOT_DONE
+    member.release([T0])
+    assert member.commit(at(1)).outcome is DONE
 
 
 def test_topics_read_together_must_have_equal_counts(log: KafkaLog) -> None:

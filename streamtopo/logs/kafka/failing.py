@@ -18,10 +18,31 @@ logger = logging.getLogger("streamtopo")
 NO_SUCH = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}
 MOVING = {KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.REPLICA_NOT_AVAILABLE}
 PURGED = {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}
+UNDECIDED = {
+    KafkaError._TIMED_OUT,
+    KafkaError._WAIT_COORD,
+    KafkaError._TRANSPORT,
+    KafkaError.UNSTABLE_OFFSET_COMMIT,
+    KafkaError.STALE_MEMBER_EPOCH,
+    KafkaError.UNKNOWN_MEMBER_ID,
+    KafkaError.ILLEGAL_GENERATION,
+    KafkaError.REBALANCE_IN_PROGRESS,
+}
+"""A group's positions can be had, but not yet."""
+PERMANENT = {
+    KafkaError._FATAL,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.GROUP_AUTHORIZATION_FAILED,
+    KafkaError.INVALID_SESSION_TIMEOUT,
+    KafkaError.INVALID_GROUP_ID,
+    KafkaError.INCONSISTENT_GROUP_PROTOCOL,
+    KafkaError.GROUP_MAX_SIZE_REACHED,
+}
 _HINTS = {
     KafkaError._AUTHENTICATION: "set kafka.sasl.username and kafka.sasl.password, and kafka.sasl.mechanism",
     KafkaError._SSL: "set kafka.security.protocol and kafka.ssl.ca.location",
     KafkaError.MSG_SIZE_TOO_LARGE: "raise the topic's max.message.bytes, and kafka.message.max.bytes in the url",
+    KafkaError._FENCED: "commits must be closer together than kafka.transaction.timeout.ms",
     KafkaError.OFFSET_METADATA_TOO_LARGE: "raise the broker's offset.metadata.max.bytes",
     KafkaError._TIMED_OUT: "look whether the brokers are up",
     KafkaError._TRANSPORT: "look whether the brokers are up",

@@ -14,7 +14,16 @@ from confluent_kafka import TopicPartition as Place
 from streamtopo.errors import LogError
 from streamtopo.logs import Committed, Outcome, Revoking, ignored
 from streamtopo.logs.kafka.admin import Admin, positions_of
-from streamtopo.logs.kafka.failing import NO_SUCH, Complaints, absent, error_of, explained, outside, reason_of
+from streamtopo.logs.kafka.failing import (
+    PERMANENT,
+    UNDECIDED,
+    Complaints,
+    absent,
+    error_of,
+    explained,
+    outside,
+    reason_of,
+)
 from streamtopo.logs.kafka.messages import at_end, batch_of, consumed, runs
 from streamtopo.logs.kafka.settings import Settings
 from streamtopo.logs.kafka.transactions import Deliveries, Transactions, Writes
@@ -42,8 +51,10 @@ class KafkaMember:
         self._group = group
         self._topics = tuple(map(tuple, topics))
         self._owned: set[TopicPartition] = set()
+        self._untold: set[TopicPartition] = set()
+        """What was lost, until the worker has been told."""
         self._lost: set[TopicPartition] = set()
-        """Until the worker has been told."""
+        """What was lost, maybe to be given again, until the work on it is closed: it must not be committed."""
         self._next: dict[TopicPartition, int] = {}
         self._at_end: set[TopicPartition] = set()
         self._backlog: dict[TopicPartition, list[Any]] = {}
@@ -96,11 +107,12 @@ class KafkaMember:
             )
 
     def assignment(self) -> frozenset[TopicPartition]:
-        lost, self._lost = self._lost, set()
-        return frozenset(self._owned - lost)
+        untold, self._untold = self._untold, set()
+        return frozenset(self._owned - untold)
 
     def release(self, partitions: Iterable[TopicPartition]) -> None:
-        """They are another member's already."""
+        """They may be another member's already."""
+        self._lost.difference_update(partitions)
 
     # -- reading
 
@@ -178,10 +190,10 @@ class KafkaMember:
         elif code == KafkaError._FATAL and not self._known and self._settings.protocol is None:
             self._consumer.close()
             self._join("classic")  # the cluster does not have the newer one
-        elif code in NO_SUCH:
-            logger.debug("%s: %s", source, reason_of(error))
-        elif error.fatal() or not error.retriable():
+        elif code in PERMANENT or error.fatal():
             raise LogError(f"the group cannot be read: {reason_of(error)}")
+        else:
+            logger.debug("the client goes on by itself: %s", reason_of(error))
 
     def _check_offset(self, source: TopicPartition, offset: int) -> None:
         start, end = self._admin.start(source), self._admin.end(source)
@@ -200,11 +212,12 @@ class KafkaMember:
 
     def committed(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, Position] | None:
         try:
-            return positions_of(self._consumer.committed([Place(*part) for part in partitions], _PENDING))
+            found = self._consumer.committed([Place(*part) for part in partitions], _PENDING)
         except KafkaException as error:
-            if error_of(error).code() == KafkaError._TIMED_OUT or error_of(error).retriable():
+            if error_of(error).code() in UNDECIDED or error_of(error).retriable():
                 return None
             raise LogError(f"the group's positions could not be read: {reason_of(error_of(error))}") from error
+        return None if any(place.error is not None for place in found) else positions_of(found)
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
         if partition not in self._owned:
@@ -283,6 +296,7 @@ class KafkaMember:
     def _taken(self, consumer: Any, partitions: list[Any]) -> None:
         taken = _named(partitions)
         self._lost |= taken & self._owned
+        self._untold |= taken & self._owned
         self._forget(taken)
 
     def _forget(self, partitions: Collection[TopicPartition]) -> None:

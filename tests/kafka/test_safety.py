@@ -102,7 +102,6 @@ def test_settings_come_from_the_environment_too(secured: tuple[str, Path], monke
     ("more", "said"),
     [
         ({"sasl_password": "wrong"}, "no broker answers at .*Authentication failed"),
-        ({"security_protocol": "PLAINTEXT"}, "no broker answers at"),
         ({"no_such_setting": "1"}, 'No such configuration property: "no.such.setting"'),
         ({"group_id": "mine"}, 'the client setting "group.id" cannot be chosen: it is the application\'s id'),
     ],

@@ -39,18 +39,25 @@ _END: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 
 class Admin:
     def __init__(self, settings: Settings) -> None:
-        complaints = Complaints()
-        try:
-            with explained("be set up"):
-                self._client = AdminClient(settings.admin() | {"error_cb": complaints})
-            self.id = str(self._client.list_topics(timeout=_FIRST).cluster_id)
-        except KafkaException as error:
-            self._client.poll(0)
-            reason = reason_of(complaints.refused or error_of(error))
-            raise LogError(
-                f"no broker answers at {settings.brokers}: {reason}; is it up, and is that its address? "
-                "(streamtopo broker up starts one on this machine)"
-            ) from error
+        self._complaints = Complaints()
+        with explained("be set up"):
+            self._client = AdminClient(settings.admin() | {"error_cb": self._complaints})
+        self.id = self._cluster_id(settings.brokers)
+
+    def _cluster_id(self, brokers: str) -> str:
+        deadline = time.monotonic() + _FIRST
+        while True:
+            try:
+                return str(self._client.list_topics(timeout=_FIRST / 10).cluster_id)
+            except KafkaException as error:
+                self._client.poll(0)
+                refused = self._complaints.refused
+                if refused is None and time.monotonic() < deadline:
+                    continue
+                raise LogError(
+                    f"no broker answers at {brokers}: {reason_of(refused or error_of(error))}; is it up, and is that "
+                    "its address? (streamtopo broker up starts one on this machine)"
+                ) from error
 
     # -- topics
 

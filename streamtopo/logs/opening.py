@@ -61,4 +61,4 @@ _SCHEMES: dict[str, tuple[Callable[[str, dict[str, str]], Log], frozenset[str]]]
     "kafka": (_kafka, frozenset({"kafka.*"})),
     "memory": (_memory, frozenset()),
 }
-_FORMS = ("embedded:PATH", "embedded:PATH?synchronous=normal", "memory:")
+_FORMS = ("embedded:PATH", "embedded:PATH?synchronous=normal", "kafka://HOST:PORT", "memory:")

@@ -75,6 +75,12 @@ class Workers:
             process.send_signal(signal.SIGTERM)
         return [process.wait(PATIENCE) for process in self.running]
 
+    def abort(self) -> None:
+        """Each says where it is, and ends."""
+        for process in self.running:
+            process.send_signal(signal.SIGABRT)
+            process.wait(PATIENCE)
+
     def said(self) -> str:
         return "".join(path.read_text() for path in sorted(self.folder.glob("worker-*.txt")))
 
@@ -148,5 +154,7 @@ def total(log: Log) -> int:
 def until(condition: Callable[[], object], running: Workers) -> None:
     deadline = time.monotonic() + PATIENCE
     while not condition():
-        assert time.monotonic() < deadline, running.said()
+        if time.monotonic() > deadline:
+            running.abort()
+            raise AssertionError(running.said())
         time.sleep(0.05)

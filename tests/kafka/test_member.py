@@ -178,3 +178,23 @@ def test_a_cluster_without_the_newer_protocol_is_joined_by_the_classic_one(tmp_p
     finally:
         for node in old.nodes():
             node.signal(signal.SIGKILL)
+
+
+def test_a_turn_that_takes_too_long_commits_nothing_and_the_work_goes_on(
+    log: KafkaLog, kafka: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    short = open_log(f"{kafka}?kafka.max.poll.interval.ms=2000&kafka.session.timeout.ms=2000")
+    member = short.join("g", [("t",)])
+    assert isinstance(member, KafkaMember)
+    settled(member)
+    member.send(T0, rows(b"late"))
+    until(lambda: "g" not in log.groups())
+    assert member.commit(at(1, 1)).outcome is NOT_DONE
+    member.abort()
+    until(lambda: member.poll(1, 0.05) or member.assignment() == set())
+    until(lambda: member.poll(1, 0.05) or member.assignment() == {T0, T1})
+    assert "longer than kafka.max.poll.interval.ms" in caplog.text
+    member.release([T0, T1])
+    assert member.commit(at(2, 2)).outcome is DONE
+    assert values(log) == []
+    short.close()

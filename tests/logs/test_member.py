@@ -276,7 +276,7 @@ def test_a_poll_that_fails_hands_nothing_out_and_loses_nothing(own_log: OwnLog) 
     read = [batch.columns.values for batch in member.poll(2, 0, {T1})]
     member.seek(T1, 9)
     for _ in range(2):
-        with pytest.raises(LogError, match="offset 9 of t/1 is outside of what the own_log has"):
+        with pytest.raises(LogError, match="offset 9 of t/1 is outside of what the log has"):
             member.poll(2, 0)
     member.seek(T1, 3)
     assert (read, drain(member, 2)) == ([[b"0", b"1"]], [b"2", b"3", b"4"])

@@ -84,7 +84,8 @@ class KafkaMember:
 
     def _join(self, protocol: str) -> None:
         self._protocol = protocol
-        self._consumer = Consumer(self._settings.member(self._group, protocol) | {"error_cb": Complaints()})
+        with explained("be joined"):
+            self._consumer = Consumer(self._settings.member(self._group, protocol) | {"error_cb": Complaints()})
         self.subscribe(self._topics)
 
     # -- the group

@@ -35,7 +35,8 @@ class _Place:
 
 class Reader:
     def __init__(self, settings: Settings, admin: Admin) -> None:
-        self._consumer = Consumer(settings.reader() | {"error_cb": Complaints()})
+        with explained("be read from"):
+            self._consumer = Consumer(settings.reader() | {"error_cb": Complaints()})
         self._admin = admin
         self._places: dict[TopicPartition, _Place] = {}
         self._lock = threading.Lock()

@@ -65,6 +65,7 @@ class Settings:
     def reader(self) -> dict[str, Any]:
         """A consumer without a group, whose reads end soon where there is nothing more."""
         conf = self._client(_CONSUMER | {"group.id": "streamtopo-reader"}, without=_PRODUCER.keys() | _GROUP.keys())
+        conf.pop("max.poll.interval.ms", None)
         return conf | {"fetch.wait.max.ms": 10, "group.protocol": "classic"}
 
     def member(self, group: str, protocol: str) -> dict[str, Any]:

@@ -43,5 +43,5 @@ def _worker(topology: Topology, place: Place, config: WorkerConfig | None) -> Wo
 
 def everything_committed(worker: Worker, log: Log) -> bool:
     inputs = [partition for task in worker.tasks.values() for partition in task.inputs]
-    committed = worker.member.committed(inputs)
+    committed = worker.member.committed(inputs) or {}
     return bool(inputs) and all(part in committed and committed[part].offset == log.end(part) for part in inputs)

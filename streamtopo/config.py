@@ -18,6 +18,13 @@ class OnError(Enum):
     SKIP = "skip"
 
 
+class Guarantee(Enum):
+    """How often the effects of a record are there after a failure."""
+
+    EXACTLY_ONCE = "exactly-once"
+    AT_LEAST_ONCE = "at-least-once"
+
+
 @dataclass(frozen=True)
 class WorkerConfig:
     state_dir: str = ".streamtopo/state"
@@ -33,10 +40,16 @@ class WorkerConfig:
     chunk: int = 10_000
     """Records in a round at most. Results do not depend on it."""
     on_error: OnError = OnError.FAIL
+    guarantee: Guarantee = Guarantee.EXACTLY_ONCE
+    """At least once is faster on Kafka; on other logs it is exactly once as well."""
     create_topics: int = 0
     """Create a topic that is read or written and does not exist, with so many partitions; 0 refuses."""
     accept_changes: bool = False
     """Start although the topology no longer fits the state it left behind."""
+
+    @property
+    def exactly_once(self) -> bool:
+        return self.guarantee is Guarantee.EXACTLY_ONCE
 
 
 def config_of(**options: Any) -> WorkerConfig:
@@ -52,13 +65,16 @@ def config_of(**options: Any) -> WorkerConfig:
     return WorkerConfig(**{name: _parsed(name, value, parse.get(name)) for name, value in options.items()})
 
 
+_CHOICES: dict[str, type[Enum]] = {"on_error": OnError, "guarantee": Guarantee}
+
+
 def _parsed(name: str, value: Any, parse: Any) -> Any:
-    if name == "on_error":
+    if (choices := _CHOICES.get(name)) is not None:
         try:
-            return OnError(value)
+            return choices(value)
         except ValueError:
-            policies = " or ".join(policy.value for policy in OnError)
-            raise ConfigError(f"on_error is {value!r}; give {policies}") from None
+            names = " or ".join(choice.value for choice in choices)
+            raise ConfigError(f"{name} is {value!r}; give {names}") from None
     return value if parse is None else parse(value)
 
 

@@ -31,6 +31,10 @@ class LogError(StreamtopoError):
     """The log refused or could not do what was asked of it."""
 
 
+class BrokerError(StreamtopoError):
+    """A development broker cannot be fetched, started or ended."""
+
+
 class StoreError(StreamtopoError):
     """A state store cannot be opened, read or written."""
 

@@ -30,7 +30,7 @@ LAYERS = [  # from top to bottom; what shares a line is independent of each othe
     {"aggregators", "timestamps"},
     {"serdes"},
     {"models"},
-    {"config", "demo", "windows"},
+    {"config", "demo", "broker", "windows"},
     {"durations", "names", "partitioning", "records"},
     {"errors"},
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from streamtopo.cli.broker import broker
 from streamtopo.cli.completion import completion
 from streamtopo.cli.consume import consume
 from streamtopo.cli.failures import Commands
@@ -23,5 +24,5 @@ def main() -> None:
     """
 
 
-for command in (completion, consume, graph, groups, produce, topics, worker):
+for command in (broker, completion, consume, graph, groups, produce, topics, worker):
     main.add_command(command)

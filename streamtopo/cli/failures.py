@@ -12,6 +12,7 @@ from streamtopo.errors import StreamtopoError
 
 PACKAGE = str(Path(__file__).parent.parent)
 IMPORTLIB = str(Path(traceback.__file__).parent / "importlib")
+KAFKA_CLIENT = "/confluent_kafka/"
 FAILED, INTERRUPTED = 1, 130
 _VERBOSE = "streamtopo.verbose"
 
@@ -66,7 +67,7 @@ def _from_the_user(report: traceback.TracebackException | None) -> traceback.Tra
 
 
 def _is_users(filename: str) -> bool:
-    return not filename.startswith((PACKAGE, IMPORTLIB, "<frozen importlib"))
+    return not filename.startswith((PACKAGE, IMPORTLIB, "<frozen importlib")) and KAFKA_CLIENT not in filename
 
 
 def _verbose_option() -> click.Option:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 import click
 from click.core import ParameterSource
 
-from streamtopo.config import OnError, WorkerConfig, config_of, size
+from streamtopo.config import Guarantee, OnError, WorkerConfig, config_of, size
 from streamtopo.durations import milliseconds
 from streamtopo.errors import ConfigError, StreamtopoError
 from streamtopo.logs.opening import DEFAULT
@@ -81,7 +81,7 @@ log_option = click.option(
     default=DEFAULT,
     show_default=True,
     show_envvar=True,
-    help="Where the topics are: embedded:DIRECTORY.",
+    help="Where the topics are: embedded:DIRECTORY, or kafka://HOST:PORT.",
 )
 
 # -- what a worker has
@@ -119,6 +119,7 @@ FIELDS = {
     "memory": Field(bytes_size, "What all stores of a process may use together.", "256MB"),
     "chunk": Field(click.IntRange(min=1), "Records in a round at most."),
     "on_error": Field(click.Choice([policy.value for policy in OnError]), "What a record that fails does."),
+    "guarantee": Field(click.Choice([one.value for one in Guarantee]), "At least once is faster on Kafka only."),
     "create_topics": Field(click.IntRange(min=0), "Create a missing topic with so many partitions; 0 refuses."),
     "accept_changes": Field(bool, "Start although the topology no longer fits the state it left behind."),
 }

@@ -52,16 +52,19 @@ def _pairs(context: click.Context, parameter: click.Parameter, given: tuple[str,
     return {name: value for name, _, value in (pair.partition("=") for pair in given)}
 
 
-@topics.command()
-@click.argument("topic", metavar="NAME")
-@click.option("--partitions", type=click.IntRange(min=1), required=True, metavar="N", help="How many.")
-@click.option(
+config_option = click.option(
     "--config",
     multiple=True,
     metavar="KEY=VALUE",
     callback=_pairs,
     help="Kafka's name and a value, such as cleanup.policy=compact; may be repeated.",
 )
+
+
+@topics.command()
+@click.argument("topic", metavar="NAME")
+@click.option("--partitions", type=click.IntRange(min=1), required=True, metavar="N", help="How many.")
+@config_option
 @log_option
 def create(topic: str, partitions: int, config: dict[str, str], log: str) -> None:
     """Create topic NAME, and the log if it is not there yet.

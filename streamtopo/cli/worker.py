@@ -89,7 +89,7 @@ def run(app: str, processes: int, url: str, config: WorkerConfig, demo: bool) ->
         shown = demo_of(load_module(app)) if demo else None
         log = stack.enter_context(closing(open_log(url)))
         plan = Topics(topology, log, config).plan
-        click.echo(banner(topology, plan, log, url, processes))
+        click.echo(banner(topology, plan, log, url, processes, config.guarantee))
         demonstration = stack.enter_context(Demonstration(shown, topology, log)) if shown else None
         view = _view()
         stack.callback(view.close)

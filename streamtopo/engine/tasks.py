@@ -43,6 +43,8 @@ class Tasks:
         topics: Topics,
         open_store: OpenStore,
         options: Options,
+        *,
+        exactly_once: bool = True,
     ) -> None:
         self.ready: dict[TaskId, Task] = {}
         self.opening: dict[TaskId, Opening] = {}
@@ -53,7 +55,7 @@ class Tasks:
         self._topics = topics
         self._open_store = open_store
         self._options = options
-        self.member: Member = log.join(topology.application_id, topics.plan.topics)
+        self.member: Member = log.join(topology.application_id, topics.plan.topics, exactly_once=exactly_once)
         self.outbox = Outbox(self.member.send, topics.partitions)
 
     def follow_assignment(self, commit: Callable[[], object]) -> None:
@@ -70,8 +72,11 @@ class Tasks:
             if not missing:
                 break
             id = min(missing)
+            committed = self.member.committed(wanted[id])
+            if committed is None:
+                break  # others are not held up; the next turn asks again
             try:
-                self.opening[id] = self._begin(id, wanted[id])
+                self.opening[id] = self._begin(id, wanted[id], committed)
             except StoreInUse as error:
                 if id not in self._in_use:
                     logger.info("task %s waits for its state: %s", id, error)
@@ -111,6 +116,13 @@ class Tasks:
                     self.member.seek(partition, position.offset)
                 restored = True
         return restored
+
+    def close_readers(self, partitions: frozenset[TopicPartition]) -> None:
+        """Close every task that reads one of these; what it did is committed."""
+        held = {id: partitions.intersection(task.inputs) for id, task in self.ready.items()}
+        held |= {id: partitions.intersection(opening.positions) for id, opening in self.opening.items()}
+        for id in [id for id, common in held.items() if common]:
+            self._close(id)
 
     def check_topics(self) -> None:
         """An error if one that is needed was deleted."""
@@ -154,11 +166,12 @@ class Tasks:
                     wanted[TaskId(part.number, partition)] = frozenset(read)
         return wanted
 
-    def _begin(self, id: TaskId, partitions: frozenset[TopicPartition]) -> Opening:
+    def _begin(
+        self, id: TaskId, partitions: frozenset[TopicPartition], committed: Mapping[TopicPartition, Position]
+    ) -> Opening:
         subtopology = next(part for part in self._topics.plan.subtopologies if part.number == id.subtopology)
         store = self._open_store(subtopology.stores, id.partition)
         task = Task(id, self._topology, subtopology, store, self.outbox, self._options)
-        committed = self.member.committed(partitions)
         positions = {part: committed.get(part) or Position(self._log.start(part)) for part in partitions}
         stores = [
             Restoration(spec, task.changelog(spec.name), self._log, store, self._options.wall_clock)

@@ -14,6 +14,7 @@ from streamtopo.engine.globals import Globals
 from streamtopo.engine.journal import Entry, RoundEntry, TickEntry
 from streamtopo.engine.metrics import Metrics
 from streamtopo.engine.pace import Pace
+from streamtopo.engine.purging import Purging
 from streamtopo.engine.running import run, wall_clock
 from streamtopo.engine.stations import Failure
 from streamtopo.engine.task import Options, Task, TaskId
@@ -22,6 +23,7 @@ from streamtopo.engine.topics import Topics
 from streamtopo.errors import LogError, SerdeError, StepError
 from streamtopo.logs import Log, Outcome
 from streamtopo.logs.opening import DEFAULT, open_log
+from streamtopo.records import TopicPartition
 from streamtopo.stores.opening import stores_on_disk
 from streamtopo.stores.state import State
 from streamtopo.topology import Topology
@@ -76,7 +78,8 @@ class Worker:
         told = Options(now, self._pace.request, self.config.chunk, self.config.cache, depth_first)
         self._globals = Globals(topology, log, topics.partitions, told)
         told = told._replace(global_states=self._globals.states)
-        self._tasks = Tasks(topology, log, topics, open_store, told)
+        self._purging = Purging(topology, log)
+        self._tasks = Tasks(topology, log, topics, open_store, told, exactly_once=self.config.exactly_once)
         self.member = self._tasks.member
 
     @property
@@ -159,13 +162,18 @@ class Worker:
         limit = self.config.chunk
         inputs = [one for task in self.tasks.values() for one in task.inputs.values()]
         full = {one.partition for one in inputs if one.waiting.size >= limit}
-        batches = self.member.poll(_POLL_CHUNKS * limit, timeout, full)
+        batches = self.member.poll(_POLL_CHUNKS * limit, timeout, full, self._give_back)
         for batch in batches:
             task = self._tasks.reading(batch.source)
             if task is not None:
                 task.add(batch, self._reject)
                 self._pace.did(len(batch.offsets))
         return sum(len(batch.offsets) or 1 for batch in batches)
+
+    def _give_back(self, partitions: frozenset[TopicPartition]) -> None:
+        """The group takes these away as soon as this is done."""
+        self._commit_if_needed()
+        self._tasks.close_readers(partitions)
 
     def _in_hand(self) -> bool:
         """Whether rows were read that wait for their round."""
@@ -267,6 +275,7 @@ class Worker:
             self._pace.committed()
             for task in self.tasks.values():
                 task.committed()
+            self._purging.after_commit(self.tasks.values())
             self._tasks.drop(broken)
             self._trim()
             return True

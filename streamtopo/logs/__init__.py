@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from enum import Enum
 from math import inf
 from typing import NamedTuple, Protocol
@@ -26,6 +26,13 @@ class Committed(NamedTuple):
     reason: str = ""
 
 
+Revoking = Callable[[frozenset[TopicPartition]], object]
+
+
+def ignored(partitions: frozenset[TopicPartition]) -> None:
+    pass
+
+
 class Member(Protocol):
     """One worker's place in a group; used by one thread."""
 
@@ -41,10 +48,14 @@ class Member(Protocol):
         """The work on these is committed and closed: others may take them."""
         ...
 
-    def poll(self, limit: int, timeout: float, paused: Container[TopicPartition] = ()) -> list[Batch]:
+    def poll(
+        self, limit: int, timeout: float, paused: Container[TopicPartition] = (), revoking: Revoking = ignored
+    ) -> list[Batch]:
         """Up to `limit` records of the partitions being read; waits up to `timeout` seconds for the first.
 
         Every partition gets its turn. It may return sooner with nothing, and a batch may have no records: a gap.
+        A group that cannot wait for `release` calls `revoking` before it takes partitions away: the last chance to
+        commit what was done with them, and to close it.
         """
         ...
 
@@ -52,7 +63,9 @@ class Member(Protocol):
         """For each assigned partition the next offset to be written, as last known; never ahead of the log."""
         ...
 
-    def committed(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, Position]: ...
+    def committed(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, Position] | None:
+        """None while the commit of a member that died is not decided: ask again."""
+        ...
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
         """Read this partition from this offset on; none is read before its first seek."""
@@ -126,8 +139,11 @@ class Log(Protocol):
 
     def delete_before(self, partition: TopicPartition, offset: int) -> None: ...
 
-    def join(self, group: str, topics: Iterable[tuple[str, ...]]) -> Member:
-        """Take part in a group that shares the partitions of these topics; each tuple is shared out as one."""
+    def join(self, group: str, topics: Iterable[tuple[str, ...]], *, exactly_once: bool = True) -> Member:
+        """Take part in a group that shares the partitions of these topics; each tuple is shared out as one.
+
+        Without `exactly_once` a log may do things twice after a failure, if it gains from that.
+        """
         ...
 
     def groups(self) -> Mapping[str, GroupState]:

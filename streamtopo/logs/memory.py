@@ -9,7 +9,7 @@ from collections.abc import Container, Iterable, Mapping
 from math import inf
 
 from streamtopo.errors import LogError
-from streamtopo.logs import Committed, GroupState, Outcome, Topic
+from streamtopo.logs import Committed, GroupState, Outcome, Revoking, Topic, ignored
 from streamtopo.logs.groups import Subscription, share_of
 from streamtopo.logs.topics import check_equal
 from streamtopo.records import Batch, Columns, Headers, Position, TopicPartition
@@ -75,7 +75,7 @@ class MemoryLog:
         with self._changed:
             self._partition(partition).compact()
 
-    def join(self, group: str, topics: Iterable[tuple[str, ...]]) -> MemoryMember:
+    def join(self, group: str, topics: Iterable[tuple[str, ...]], *, exactly_once: bool = True) -> MemoryMember:
         with self._changed:
             return MemoryMember(self, self._groups.setdefault(group, _Group()), topics)
 
@@ -148,7 +148,9 @@ class MemoryMember:
             self._forget(partitions)
             self._log._changed.notify_all()
 
-    def poll(self, limit: int, timeout: float, paused: Container[TopicPartition] = ()) -> list[Batch]:
+    def poll(
+        self, limit: int, timeout: float, paused: Container[TopicPartition] = (), revoking: Revoking = ignored
+    ) -> list[Batch]:
         with self._log._changed:
             batches = self._read(limit, paused)
             if not batches and timeout:

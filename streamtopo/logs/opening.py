@@ -1,8 +1,9 @@
-"""From the name of a log to the log: `memory:`, `embedded:PATH`."""
+"""From the name of a log to the log: `memory:`, `embedded:PATH`, `kafka://HOST:PORT`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from fnmatch import fnmatchcase
 
 from streamtopo.errors import LogError
 from streamtopo.logs import Log
@@ -26,7 +27,7 @@ def open_log(url: str = DEFAULT) -> Log:
         opener, known = _SCHEMES[scheme]
     except KeyError:
         raise LogError(f'there is no log "{url}"; a log is one of {", ".join(_FORMS)}') from None
-    for option in options.keys() - known:
+    for option in [option for option in options if not any(fnmatchcase(option, one) for one in known)]:
         names = ", ".join(sorted(known)) or "none"
         raise LogError(f'"{url}" has the option "{option}", which {scheme}: logs do not have; they have {names}')
     return opener(path, options)
@@ -42,8 +43,22 @@ def _embedded(path: str, options: dict[str, str]) -> Log:
     return EmbeddedLog(path or ".streamtopo", synchronous=options.get("synchronous", "full"))
 
 
+def _kafka(path: str, options: dict[str, str]) -> Log:
+    try:
+        from streamtopo.logs.kafka import KafkaLog, Settings
+    except ImportError as error:
+        if error.name != "confluent_kafka":
+            raise
+        raise LogError('a kafka: log needs the extra "kafka": pip install "streamtopo[kafka]"') from error
+    brokers = path.removeprefix("//").rstrip("/")
+    if not brokers:
+        raise LogError("the url names no broker; give it as kafka://HOST:PORT, or several with commas between them")
+    return KafkaLog(Settings(brokers, options))
+
+
 _SCHEMES: dict[str, tuple[Callable[[str, dict[str, str]], Log], frozenset[str]]] = {
     "embedded": (_embedded, frozenset({"synchronous"})),
+    "kafka": (_kafka, frozenset({"kafka.*"})),
     "memory": (_memory, frozenset()),
 }
-_FORMS = ("embedded:PATH", "embedded:PATH?synchronous=normal", "memory:")
+_FORMS = ("embedded:PATH", "embedded:PATH?synchronous=normal", "kafka://HOST:PORT", "memory:")

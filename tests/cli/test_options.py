@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from streamtopo.cli.options import FIELDS, log_option, worker_options
-from streamtopo.config import OnError, WorkerConfig
+from streamtopo.config import Guarantee, OnError, WorkerConfig
 from tests.cli.conftest import Run
 
 
@@ -58,6 +58,7 @@ CHANGED: dict[str, tuple[Any, Any]] = {  # as it is written, and what it means
     "memory": ("1GB", 1_000_000_000),
     "chunk": (7, 7),
     "on_error": ("skip", OnError.SKIP),
+    "guarantee": ("at-least-once", Guarantee.AT_LEAST_ONCE),
     "create_topics": (3, 3),
     "accept_changes": (True, True),
 }

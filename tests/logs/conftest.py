@@ -10,13 +10,27 @@ import pytest
 from streamtopo.logs import Topic
 from streamtopo.logs.embedded import EmbeddedLog
 from streamtopo.logs.memory import MemoryLog
-from tests.logs.records import AnyLog
+from tests.kafka.brokers import emptied
+from tests.logs.records import AnyLog, OwnLog
 
 
-@pytest.fixture(params=["memory", "embedded"])
+@pytest.fixture(params=["memory", "embedded", pytest.param("kafka", marks=pytest.mark.kafka)])
 def log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[AnyLog]:
     """With a topic "t" of two partitions in it."""
-    log = MemoryLog() if request.param == "memory" else EmbeddedLog(tmp_path / "log")
+    log = emptied(request.getfixturevalue("kafka")) if request.param == "kafka" else own(request.param, tmp_path)
     log.create(Topic("t", 2))
     yield log
     log.close()
+
+
+@pytest.fixture(params=["memory", "embedded"])
+def own_log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OwnLog]:
+    """The same, of the logs that we run ourselves: members can be evicted and topics compacted at once."""
+    log = own(request.param, tmp_path)
+    log.create(Topic("t", 2))
+    yield log
+    log.close()
+
+
+def own(kind: str, folder: Path) -> OwnLog:
+    return MemoryLog() if kind == "memory" else EmbeddedLog(folder / "log")

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Sequence
 
 from streamtopo.logs import Member, Outcome
 from streamtopo.logs.embedded import EmbeddedLog, EmbeddedMember
+from streamtopo.logs.kafka import KafkaLog, KafkaMember
 from streamtopo.logs.memory import MemoryLog, MemoryMember
 from streamtopo.records import Columns, Headers, Position, TopicPartition
 
-AnyLog = MemoryLog | EmbeddedLog
-AnyMember = MemoryMember | EmbeddedMember
+OwnLog = MemoryLog | EmbeddedLog
+OwnMember = MemoryMember | EmbeddedMember
+AnyLog = OwnLog | KafkaLog
+AnyMember = OwnMember | KafkaMember
+PATIENCE = 60.0
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 DONE, NOT_DONE, UNKNOWN = Outcome
@@ -32,12 +37,19 @@ def keyed(pairs: str) -> Columns:
     return Columns(keys, values, [0] * len(keys))
 
 
-def values(log: AnyLog, partition: TopicPartition = T0) -> list[bytes | None]:
-    """All that can be read there."""
-    return log.read(partition, log.start(partition), 1 << 30).columns.values
+def values(log: AnyLog, partition: TopicPartition = T0, *, pending: bool = False) -> list[bytes | None]:
+    """All that can be read there; `pending` if a transaction is known to be open, else the end is waited for."""
+    while True:
+        batch = log.read(partition, log.start(partition), 1 << 30)
+        if pending or batch.next_offset >= log.end(partition):
+            return batch.columns.values
 
 
 def join(log: AnyLog, *topics: str, group: str = "g") -> AnyMember:
+    return log.join(group, [(topic,) for topic in topics or ("t",)])
+
+
+def own_join(log: OwnLog, *topics: str, group: str = "g") -> OwnMember:
     return log.join(group, [(topic,) for topic in topics or ("t",)])
 
 
@@ -52,6 +64,11 @@ def reader(log: AnyLog, *partitions: TopicPartition) -> AnyMember:
 
 def settled(*members: AnyMember) -> list[set[str]]:
     """Their assignments, after everyone has let go of what it should and taken what it may."""
+    deadline = time.monotonic() + PATIENCE
+    while any(isinstance(member, KafkaMember) and not _even(member, members) for member in members):
+        assert time.monotonic() < deadline, [member.assignment() for member in members]
+        for member in members:
+            member.poll(1, 0.02)
     for _ in range(3):
         for member in members:
             held = set(member._owned)
@@ -59,12 +76,28 @@ def settled(*members: AnyMember) -> list[set[str]]:
     return [{str(partition) for partition in member.assignment()} for member in members]
 
 
+def _even(member: KafkaMember, members: Sequence[AnyMember]) -> bool:
+    """Whether it has its share of each topic, as many as the cluster gives it."""
+    shares = [set(one._owned) for one in members if one._group == member._group]
+    subscribed = {name for names in member._topics for name in names}
+    wanted = sum(member._admin.count(name) for name in subscribed)
+    together = set().union(*shares)
+    return len(together) == sum(map(len, shares)) == wanted and len(member._owned) >= wanted // len(shares)
+
+
 def drain(member: Member, limit: int = 1000) -> list[bytes | None]:
     """Values in the order in which they come, until none does."""
     polled: list[bytes | None] = []
-    while batches := member.poll(limit, 0):
+    while (batches := member.poll(limit, 0)) or _behind(member):
         polled += [value for batch in batches for value in batch.columns.values]
     return polled
+
+
+def _behind(member: Member) -> bool:
+    """Kafka's records come when they come."""
+    if not isinstance(member, KafkaMember):
+        return False
+    return any(offset < member._admin.end(partition) for partition, offset in member._next.items())
 
 
 def at(*offsets: int) -> dict[TopicPartition, Position]:

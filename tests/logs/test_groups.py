@@ -7,8 +7,8 @@ from pathlib import Path
 from streamtopo.logs import GroupState, Topic
 from streamtopo.logs.embedded import EmbeddedLog
 from streamtopo.records import Position
-from tests.logs.child import Child
-from tests.logs.records import T0, T1, AnyLog, at, join, settled
+from tests.logs.child import Child, until
+from tests.logs.records import T0, T1, AnyLog, OwnLog, at, join, settled
 
 
 def test_a_new_log_has_no_groups(log: AnyLog) -> None:
@@ -25,10 +25,10 @@ def test_members_are_shown_with_what_they_own(log: AnyLog) -> None:
     assert state.positions == {}
 
 
-def test_a_member_without_work_is_a_member(log: AnyLog) -> None:
-    idle = join(log, "absent")
+def test_a_member_without_work_is_a_member(own_log: OwnLog) -> None:
+    idle = join(own_log, "absent")
     settled(idle)
-    assert log.groups() == {"g": GroupState({idle.id: frozenset()}, {})}
+    assert own_log.groups() == {"g": GroupState({idle.id: frozenset()}, {})}
 
 
 def test_positions_stay_when_the_members_have_left(log: AnyLog) -> None:
@@ -63,7 +63,7 @@ def test_a_deleted_topic_leaves_no_position(log: AnyLog) -> None:
     settled(member)
     member.commit({partition: Position(0) for partition in member.assignment()})
     log.delete("t")
-    assert [str(partition) for partition in log.groups()["g"].positions] == ["u/0"]
+    until(lambda: [str(partition) for partition in log.groups()["g"].positions] == ["u/0"])
 
 
 def test_a_killed_process_is_no_member_any_more(tmp_path: Path) -> None:

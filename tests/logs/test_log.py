@@ -11,7 +11,7 @@ import pytest
 from streamtopo.errors import LogError
 from streamtopo.logs import Topic
 from streamtopo.records import Batch, Columns, Headers, TopicPartition
-from tests.logs.records import T0, T1, AnyLog, drain, keyed, numbered, reader, rows, values
+from tests.logs.records import T0, T1, AnyLog, OwnLog, drain, keyed, numbered, reader, rows, values
 
 
 def test_what_is_appended_is_read_with_all_it_carries(log: AnyLog) -> None:
@@ -95,55 +95,55 @@ def test_delete_before_moves_the_start(log: AnyLog) -> None:
     assert log.append(T0, rows(b"5")) == 6
 
 
-def test_compaction_keeps_the_last_of_each_key_at_its_offset(log: AnyLog) -> None:
-    log.append(T0, keyed("a1 b1 a2 a3 c1"))
-    log.append(T0, keyed("c- b2 d1"))
-    log.compact(T0)
-    batch = log.read(T0, 0, 10)
+def test_compaction_keeps_the_last_of_each_key_at_its_offset(own_log: OwnLog) -> None:
+    own_log.append(T0, keyed("a1 b1 a2 a3 c1"))
+    own_log.append(T0, keyed("c- b2 d1"))
+    own_log.compact(T0)
+    batch = own_log.read(T0, 0, 10)
     assert list(zip(batch.columns.keys, batch.columns.values, batch.offsets, strict=True)) == [
         (b"a", b"3", 3),
         (b"c", None, 5),
         (b"b", b"2", 6),
         (b"d", b"1", 7),
     ]
-    assert (log.start(T0), log.end(T0), batch.next_offset) == (0, 8, 8)
+    assert (own_log.start(T0), own_log.end(T0), batch.next_offset) == (0, 8, 8)
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 100])
-def test_reading_goes_on_behind_holes(log: AnyLog, limit: int) -> None:
-    log.append(T0, keyed("a1 a2 a3 b1 a4"))
-    log.compact(T0)
-    log.append(T0, keyed("a5 c1"))
+def test_reading_goes_on_behind_holes(own_log: OwnLog, limit: int) -> None:
+    own_log.append(T0, keyed("a1 a2 a3 b1 a4"))
+    own_log.compact(T0)
+    own_log.append(T0, keyed("a5 c1"))
     offset, seen = 0, []
-    while offset < log.end(T0):
-        batch = log.read(T0, offset, limit)
+    while offset < own_log.end(T0):
+        batch = own_log.read(T0, offset, limit)
         seen += batch.columns.values
         offset = batch.next_offset
     assert seen == [b"1", b"4", b"5", b"1"]
-    assert drain(reader(log, T0), limit) == seen
+    assert drain(reader(own_log, T0), limit) == seen
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_any_mix_of_appends_compactions_and_deletions_reads_like_a_list(log: AnyLog, seed: int) -> None:
+def test_any_mix_of_appends_compactions_and_deletions_reads_like_a_list(own_log: OwnLog, seed: int) -> None:
     rng = random.Random(seed)
     kept: dict[int, tuple[bytes | None, bytes | None]] = {}
     for _ in range(60):
         action = rng.choice(["append"] * 4 + ["compact", "delete", "read", "read"])
-        end = log.end(T0)
+        end = own_log.end(T0)
         if action == "append":
             pairs = [(rng.choice([None, b"a", b"b", b"c"]), b"%d" % rng.randrange(9)) for _ in range(rng.randrange(5))]
-            log.append(T0, Columns([key for key, _ in pairs], [value for _, value in pairs], [0] * len(pairs)))
+            own_log.append(T0, Columns([key for key, _ in pairs], [value for _, value in pairs], [0] * len(pairs)))
             kept |= {end + place: pair for place, pair in enumerate(pairs)}
         elif action == "compact":
-            log.compact(T0)
+            own_log.compact(T0)
             last = {key: offset for offset, (key, _) in kept.items()}
             kept = {offset: pair for offset, pair in kept.items() if pair[0] is None or last[pair[0]] == offset}
         elif action == "delete" and rng.random() < 0.3:
-            before = rng.randrange(log.start(T0), end + 1)
-            log.delete_before(T0, before)
+            before = rng.randrange(own_log.start(T0), end + 1)
+            own_log.delete_before(T0, before)
             kept = {offset: pair for offset, pair in kept.items() if offset >= before}
-        offset, limit = rng.randrange(log.start(T0), log.end(T0) + 1), rng.randrange(1, 12)
-        batch = log.read(T0, offset, limit)
+        offset, limit = rng.randrange(own_log.start(T0), own_log.end(T0) + 1), rng.randrange(1, 12)
+        batch = own_log.read(T0, offset, limit)
         expected = [(place, *pair) for place, pair in kept.items() if place >= offset][:limit]
         assert list(zip(batch.offsets, batch.columns.keys, batch.columns.values, strict=True)) == expected
 
@@ -207,10 +207,10 @@ def test_notes_are_kept(log: AnyLog) -> None:
     assert (log.note("n"), log.note("m")) == ("two", None)
 
 
-def test_large_keys_and_values(log: AnyLog) -> None:
+def test_large_keys_and_values(own_log: OwnLog) -> None:
     big = b"x" * 50_000_000
-    log.append(T0, Columns([b"k" * 1_000_000, b"small", None], [b"v", big, b"after"], [1, 2, 3]))
-    batch = log.read(T0, 0, 10)
+    own_log.append(T0, Columns([b"k" * 1_000_000, b"small", None], [b"v", big, b"after"], [1, 2, 3]))
+    batch = own_log.read(T0, 0, 10)
     assert [len(key or b"") for key in batch.columns.keys] == [1_000_000, 5, 0]
     assert [len(value or b"") for value in batch.columns.values] == [1, 50_000_000, 5]
     assert batch.columns.values[1] == big

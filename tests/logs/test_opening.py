@@ -24,7 +24,9 @@ def test_each_scheme_has_its_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("url", ["", "carrier-pigeon:home", "/a/path"])
 def test_what_is_no_log_lists_those_there_are(url: str) -> None:
-    with pytest.raises(LogError, match=r"a log is one of embedded:PATH, embedded:PATH\?synchronous=normal, memory:"):
+    with pytest.raises(
+        LogError, match=r"a log is one of embedded:PATH, embedded:PATH\?synchronous=normal, kafka://HOST:PORT, memory:"
+    ):
         open_log(url)
 
 

@@ -117,7 +117,7 @@ class EmbeddedLog:
 
     # -- groups and notes
 
-    def join(self, group: str, topics: Iterable[tuple[str, ...]]) -> EmbeddedMember:
+    def join(self, group: str, topics: Iterable[tuple[str, ...]], *, exactly_once: bool = True) -> EmbeddedMember:
         member = EmbeddedMember(self._database, self._checkpoints, group, topics, lease=self._lease, now=self._now)
         self._members.add(member)
         return member

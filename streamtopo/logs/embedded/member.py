@@ -7,7 +7,7 @@ import time
 from collections.abc import Container, Iterable, Mapping
 from contextlib import suppress
 
-from streamtopo.logs import Committed, Outcome
+from streamtopo.logs import Committed, Outcome, Revoking, ignored
 from streamtopo.logs.embedded import roster, storage
 from streamtopo.logs.embedded.batches import encode, join_columns
 from streamtopo.logs.embedded.checkpoints import Checkpoints
@@ -145,7 +145,9 @@ class EmbeddedMember:
 
     # -- reading
 
-    def poll(self, limit: int, timeout: float, paused: Container[TopicPartition] = ()) -> list[Batch]:
+    def poll(
+        self, limit: int, timeout: float, paused: Container[TopicPartition] = (), revoking: Revoking = ignored
+    ) -> list[Batch]:
         self._presence.used()
         deadline = time.monotonic() + timeout
         pause = SHORTEST

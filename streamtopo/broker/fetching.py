@@ -1,0 +1,115 @@
+"""Apache Kafka's jars: fetched once, from Maven Central or a mirror of it, by the Ivy that comes with pyspark."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+from streamtopo.broker.directories import cache_directory
+from streamtopo.errors import BrokerError
+
+VERSION = "4.1.0"
+MIRROR = "STREAMTOPO_MAVEN_URL"
+_FETCHED = (f"org.apache.kafka:kafka_2.13:{VERSION}", f"org.apache.kafka:kafka-tools:{VERSION}")
+_LOGGING = "org.slf4j:slf4j-simple:1.7.36"
+_ATTEMPTS = 2
+"""The first can end with a jar missing, which the second finds."""
+
+
+def jars(java: str, home: Path | None = None) -> list[Path]:
+    """All that a broker needs: of this installation of Kafka, or fetched into the user's cache."""
+    if home is not None:
+        return _installed(home)
+    directory = cache_directory() / f"kafka-{VERSION}"
+    complete = directory / "complete"
+    with _alone(directory):
+        if not complete.exists():
+            _fetch(java, directory)
+            complete.touch()
+    return sorted(directory.glob("*.jar"))
+
+
+def _installed(home: Path) -> list[Path]:
+    found = sorted((home / "libs").glob("*.jar"))
+    if not any(jar.name.startswith("kafka_") for jar in found):
+        raise BrokerError(f"{home} has no libs/kafka_*.jar; name the directory that Kafka's download unpacks to")
+    return found
+
+
+@contextmanager
+def _alone(directory: Path) -> Iterator[None]:
+    directory.mkdir(parents=True, exist_ok=True)
+    with (directory / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _fetch(java: str, directory: Path) -> None:
+    ivy = _ivy()
+    with tempfile.TemporaryDirectory(dir=directory) as scratch:
+        module = Path(scratch) / "ivy.xml"
+        module.write_text(_module())
+        command = [java, "-jar", str(ivy), "-cache", str(directory / "ivy"), *_settings(Path(scratch))]
+        command += ["-ivy", str(module), "-confs", "default", "-types", "jar", "bundle"]
+        command += ["-retrieve", f"{scratch}/jars/[artifact]-[revision].[ext]"]
+        for _ in range(_ATTEMPTS):
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode == 0 and "FAILED" not in done.stdout:
+                break
+        else:
+            raise BrokerError(
+                f"Apache Kafka {VERSION} could not be fetched:\n{_complaints(done.stdout + done.stderr)}\n"
+                f"Set {MIRROR} to a Maven repository that can be reached from here, or name a Kafka that you "
+                "unpacked yourself: --kafka-home DIRECTORY"
+            )
+        for jar in (Path(scratch) / "jars").iterdir():
+            jar.replace(directory / jar.name)
+    shutil.rmtree(directory / "ivy")
+
+
+def _ivy() -> Path:
+    pyspark = find_spec("pyspark")
+    folders = pyspark.submodule_search_locations if pyspark else None
+    for folder in folders or ():
+        for jar in sorted(Path(folder, "jars").glob("ivy-*.jar")):
+            return jar
+    raise BrokerError(
+        f"Apache Kafka {VERSION} is fetched by the Ivy that comes with pyspark, which is not there: "
+        'pip install "pyspark>=4.0"; or name a Kafka that you unpacked yourself: --kafka-home DIRECTORY'
+    )
+
+
+def _module() -> str:
+    wanted = "".join(
+        f'<dependency org="{org}" name="{name}" rev="{revision}" conf="default->default"/>'
+        for org, name, revision in (coordinates.split(":") for coordinates in (*_FETCHED, _LOGGING))
+    )
+    return (
+        '<ivy-module version="2.0"><info organisation="streamtopo" module="broker"/>'
+        f'<configurations><conf name="default"/></configurations><dependencies>{wanted}</dependencies></ivy-module>'
+    )
+
+
+def _settings(scratch: Path) -> list[str]:
+    """Ivy's settings: of the mirror that is named, else the user's own, else none."""
+    own = Path.home() / ".ivy2" / "ivysettings.xml"
+    if mirror := os.environ.get(MIRROR):
+        own = scratch / "ivysettings.xml"
+        own.write_text(
+            '<ivysettings><settings defaultResolver="mirror"/><resolvers>'
+            f'<ibiblio name="mirror" m2compatible="true" root="{mirror.rstrip("/")}/"/></resolvers></ivysettings>'
+        )
+    return ["-settings", str(own)] if own.exists() else []
+
+
+def _complaints(said: str) -> str:
+    lines = [line.strip() for line in said.splitlines()]
+    told = [line for line in lines if "WARN" in line or "ERROR" in line or "FAILED" in line or "unresolved" in line]
+    return "\n".join((told or lines)[-8:])

@@ -1,0 +1,236 @@
+"""What is asked of the cluster rather than of a partition's data: topics, offsets, groups."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from confluent_kafka import (
+    ConsumerGroupTopicPartitions,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+)
+from confluent_kafka import TopicPartition as Place
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ConfigSource,
+    NewTopic,
+    OffsetSpec,
+)
+
+from streamtopo.errors import LogError
+from streamtopo.logs import GroupState, Topic
+from streamtopo.logs.kafka.failing import MOVING, NO_SUCH, Complaints, absent, error_of, explained, reason_of
+from streamtopo.logs.kafka.settings import PATIENCE, Settings
+from streamtopo.records import Position, TopicPartition
+
+_FIRST = 10.0
+"""Seconds to wait for the first answer of a cluster, which may have been named wrongly."""
+_PAUSE = 0.01
+_START: Any = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
+_END: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+
+
+class Admin:
+    def __init__(self, settings: Settings) -> None:
+        self._complaints = Complaints()
+        with explained("be set up"):
+            self._client = AdminClient(settings.admin() | {"error_cb": self._complaints})
+        self.id = self._cluster_id(settings.brokers)
+
+    def _cluster_id(self, brokers: str) -> str:
+        deadline = time.monotonic() + _FIRST
+        while True:
+            try:
+                return str(self._client.list_topics(timeout=_FIRST / 10).cluster_id)
+            except KafkaException as error:
+                self._client.poll(0)
+                refused = self._complaints.refused
+                if refused is None and time.monotonic() < deadline:
+                    continue
+                raise LogError(
+                    f"no broker answers at {brokers}: {reason_of(refused or error_of(error))}; is it up, and is that "
+                    "its address? (streamtopo broker up starts one on this machine)"
+                ) from error
+
+    # -- topics
+
+    def topics(self) -> dict[str, Topic]:
+        """All but those whose names begin with two underscores, which are the cluster's own."""
+        with explained("list the topics"):
+            names = [name for name in self._client.list_topics(timeout=PATIENCE).topics if not name.startswith("__")]
+            if not names:
+                return {}
+            described = self._client.describe_topics(TopicCollection(names), request_timeout=PATIENCE)
+            configs = self._client.describe_configs(
+                [ConfigResource(ConfigResource.Type.TOPIC, name) for name in names], request_timeout=PATIENCE
+            )
+            resources = {resource.name: future for resource, future in configs.items()}
+            found = {name: self._topic(described[name], resources[name]) for name in sorted(names)}
+        return {name: topic for name, topic in found.items() if topic is not None}
+
+    def _topic(self, described: Any, config: Any) -> Topic | None:
+        """None if it was deleted since it was listed."""
+        try:
+            topic, entries = described.result(), config.result()
+        except KafkaException as error:
+            if error_of(error).code() in NO_SUCH:
+                return None
+            raise
+        own = {
+            name: entry.value
+            for name, entry in sorted(entries.items())
+            if entry.source == ConfigSource.DYNAMIC_TOPIC_CONFIG.value
+        }
+        return Topic(topic.name, len(topic.partitions), own, str(topic.topic_id))
+
+    def count(self, topic: str) -> int:
+        """How many partitions it has; 0 if it does not exist."""
+        with explained(f'look for the topic "{topic}"'):
+            future = self._client.describe_topics(TopicCollection([topic]), request_timeout=PATIENCE)[topic]
+            try:
+                return len(future.result().partitions)
+            except KafkaException as error:
+                if error_of(error).code() in NO_SUCH:
+                    return 0
+                raise
+
+    def create(self, topic: Topic) -> bool:
+        """False if it was there; returns when all its partitions have leaders."""
+        new = NewTopic(topic.name, topic.partitions, replication_factor=-1, config=dict(topic.config))
+        with explained(f'create the topic "{topic.name}"'):
+            try:
+                self._client.create_topics([new], request_timeout=PATIENCE)[topic.name].result()
+            except KafkaException as error:
+                if error_of(error).code() == KafkaError.TOPIC_ALREADY_EXISTS:
+                    return False
+                raise
+            self._wait(lambda: self._led(topic))
+        return True
+
+    def _led(self, topic: Topic) -> bool:
+        known = self._client.list_topics(timeout=PATIENCE).topics.get(topic.name)
+        partitions = known.partitions.values() if known else ()
+        return len(partitions) == topic.partitions and all(partition.leader >= 0 for partition in partitions)
+
+    def delete(self, topic: str) -> None:
+        with explained(f'delete the topic "{topic}"'):
+            try:
+                self._client.delete_topics([topic], request_timeout=PATIENCE)[topic].result()
+            except KafkaException as error:
+                if error_of(error).code() in NO_SUCH:
+                    raise LogError(
+                        f'topic "{topic}" does not exist, so it cannot be deleted; list topics to see what there is'
+                    ) from error
+                raise
+            self._wait(lambda: topic not in self._client.list_topics(timeout=PATIENCE).topics)
+
+    def _wait(self, condition: Any) -> None:
+        """Brokers learn of what the controller did a moment later."""
+        deadline = time.monotonic() + PATIENCE
+        while not condition():
+            if time.monotonic() > deadline:
+                raise LogError(
+                    f"the cluster did not do it within {PATIENCE:.0f} s; look whether all its brokers are up"
+                )
+            time.sleep(_PAUSE)
+
+    # -- offsets
+
+    def start(self, partition: TopicPartition) -> int:
+        return self.starts([partition])[partition]
+
+    def starts(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return self._offsets(partitions, _START, IsolationLevel.READ_UNCOMMITTED)
+
+    def end(self, partition: TopicPartition) -> int:
+        """Behind transactions that are not decided yet, too."""
+        return self._offsets([partition], _END, IsolationLevel.READ_UNCOMMITTED)[partition]
+
+    def stable_end(self, partition: TopicPartition) -> int:
+        """Where a reader of committed records must stop for now."""
+        return self._offsets([partition], _END, IsolationLevel.READ_COMMITTED)[partition]
+
+    def _offsets(
+        self, partitions: Iterable[TopicPartition], spec: Any, isolation: IsolationLevel
+    ) -> dict[TopicPartition, int]:
+        found: dict[TopicPartition, int] = {}
+        wanted = set(partitions)
+
+        def asked() -> bool:
+            """What moves to another leader is asked for again."""
+            places = {Place(*partition): spec for partition in wanted - found.keys()}
+            futures = self._client.list_offsets(places, isolation_level=isolation, request_timeout=PATIENCE)
+            for place, future in futures.items():
+                partition = TopicPartition(place.topic, place.partition)
+                try:
+                    found[partition] = future.result().offset
+                except KafkaException as error:
+                    if error_of(error).code() in NO_SUCH:
+                        raise absent(partition) from error
+                    if error_of(error).code() not in MOVING:
+                        raise
+            return len(found) == len(wanted)
+
+        with explained(f"look up the offsets of {', '.join(map(str, sorted(wanted)))}"):
+            self._wait(asked)
+        return found
+
+    def delete_before(self, partition: TopicPartition, offset: int) -> bool:
+        """False if there is nothing at the offset yet."""
+        place = Place(*partition, offset)
+        with explained(f"delete records of {partition}"):
+            try:
+                self._client.delete_records([place], request_timeout=PATIENCE)[place].result()
+            except KafkaException as error:
+                if error_of(error).code() == KafkaError.OFFSET_OUT_OF_RANGE:
+                    return False
+                raise
+        return True
+
+    # -- groups
+
+    def groups(self) -> dict[str, GroupState]:
+        with explained("list the groups"):
+            listed = self._client.list_consumer_groups(request_timeout=PATIENCE).result().valid
+            names = sorted(group.group_id for group in listed)
+            described = self._client.describe_consumer_groups(names, request_timeout=PATIENCE) if names else {}
+            return {name: GroupState(_members(described[name].result()), self._positions(name)) for name in names}
+
+    def _positions(self, group: str) -> dict[TopicPartition, Position]:
+        wanted = [ConsumerGroupTopicPartitions(group)]
+        found = self._client.list_consumer_group_offsets(wanted, request_timeout=PATIENCE)[group].result()
+        return positions_of(found.topic_partitions)
+
+    def configure_group(self, group: str, config: Mapping[str, str]) -> str | None:
+        """Why the cluster would not; None if it did."""
+        entries = [
+            ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in config.items()
+        ]
+        resource = ConfigResource(ConfigResource.Type.GROUP, group, incremental_configs=entries)
+        try:
+            self._client.incremental_alter_configs([resource], request_timeout=PATIENCE)[resource].result()
+        except KafkaException as error:
+            return reason_of(error_of(error))
+        return None
+
+
+def _members(description: Any) -> dict[str, frozenset[TopicPartition]]:
+    return {
+        member.member_id: frozenset(TopicPartition(p.topic, p.partition) for p in member.assignment.topic_partitions)
+        for member in description.members
+    }
+
+
+def positions_of(places: Iterable[Any]) -> dict[TopicPartition, Position]:
+    return {
+        TopicPartition(place.topic, place.partition): Position(place.offset, place.metadata or "")
+        for place in places
+        if place.offset >= 0
+    }

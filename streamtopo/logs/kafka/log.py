@@ -1,0 +1,123 @@
+"""The cluster as a log: what is not the work of a group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from math import inf
+from threading import Lock
+from time import time_ns
+from weakref import WeakSet
+
+from streamtopo.errors import LogError
+from streamtopo.logs import GroupState, Topic
+from streamtopo.logs.kafka.admin import Admin
+from streamtopo.logs.kafka.failing import absent
+from streamtopo.logs.kafka.member import KafkaMember
+from streamtopo.logs.kafka.reader import Reader
+from streamtopo.logs.kafka.settings import Settings
+from streamtopo.logs.kafka.writer import Writer
+from streamtopo.records import Batch, Columns, TopicPartition
+
+_NOTES = TopicPartition("__streamtopo-notes", 0)
+"""Small texts, the last of each name; its two underscores keep it out of listings."""
+
+
+class KafkaLog:
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._admin = Admin(settings)
+        self.id = self._admin.id
+        self._reader = Reader(settings, self._admin)
+        self._writer: Writer | None = None
+        self._one_writer = Lock()
+        self._counts: dict[str, int] = {}
+        self._members: WeakSet[KafkaMember] = WeakSet()
+
+    # -- topics
+
+    def topics(self) -> Mapping[str, Topic]:
+        return self._admin.topics()
+
+    def create(self, topic: Topic) -> None:
+        if self._admin.create(topic):
+            return
+        existing = self._admin.count(topic.name)
+        if existing != topic.partitions:
+            raise LogError(
+                f'topic "{topic.name}" exists with {existing} partitions, not {topic.partitions}; '
+                "delete it first or ask for as many as it has"
+            )
+
+    def delete(self, topic: str) -> None:
+        self._admin.delete(topic)
+        self._counts.pop(topic, None)
+
+    # -- records
+
+    def append(self, target: TopicPartition, columns: Columns) -> int:
+        self._check(target)
+        if not columns.keys:
+            return self.end(target)
+        with self._one_writer:
+            self._writer = self._writer or Writer(self._settings)
+            return self._writer.append(target, columns)
+
+    def read(self, source: TopicPartition, offset: int, limit: int, most_bytes: float = inf) -> Batch:
+        self._check(source)
+        return self._reader.read(source, offset, limit, most_bytes)
+
+    def start(self, partition: TopicPartition) -> int:
+        self._check(partition)
+        return self._admin.start(partition)
+
+    def end(self, partition: TopicPartition) -> int:
+        self._check(partition)
+        return self._admin.end(partition)
+
+    def delete_before(self, partition: TopicPartition, offset: int) -> None:
+        self._check(partition)
+        if not self._admin.delete_before(partition, offset):
+            self._admin.delete_before(partition, self._admin.end(partition))
+
+    def _check(self, partition: TopicPartition) -> None:
+        """Before a client waits for a partition that may never come."""
+        if partition.partition >= self._counts.get(partition.topic, 0):
+            self._counts[partition.topic] = self._admin.count(partition.topic)
+        if partition.partition >= self._counts[partition.topic]:
+            raise absent(partition)
+
+    # -- groups and notes
+
+    def join(self, group: str, topics: Iterable[tuple[str, ...]], *, exactly_once: bool = True) -> KafkaMember:
+        member = KafkaMember(self._settings, self._admin, group, topics, exactly_once=exactly_once)
+        self._members.add(member)
+        return member
+
+    def groups(self) -> Mapping[str, GroupState]:
+        return {name: state for name, state in self._admin.groups().items() if state.members or state.positions}
+
+    def note(self, name: str) -> str | None:
+        if not self._admin.count(_NOTES.topic):
+            return None
+        found, position, end = None, self._admin.start(_NOTES), self._admin.end(_NOTES)
+        while position < end:
+            batch = self._reader.read(_NOTES, position, 1000)
+            position = batch.next_offset
+            for key, value in zip(batch.columns.keys, batch.columns.values, strict=True):
+                found = value if key == name.encode() else found
+        return None if found is None else found.decode()
+
+    def write_note(self, name: str, text: str) -> None:
+        if self.note(name) != text:
+            self._admin.create(Topic(_NOTES.topic, 1, {"cleanup.policy": "compact"}))
+            self.append(_NOTES, Columns([name.encode()], [text.encode()], [time_ns() // 1_000_000]))
+
+    def clean(self, slice_ms: float = 10) -> bool:
+        """The brokers do."""
+        return False
+
+    def close(self) -> None:
+        """Members that are still there leave."""
+        for member in list(self._members):
+            member.leave()
+        self._reader.close()

@@ -1,0 +1,132 @@
+"""Reading at any offset, without a group: one consumer, whose fetches run ahead of those who read on."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from itertools import accumulate, islice, takewhile
+from math import inf
+from typing import Any
+
+from confluent_kafka import Consumer
+from confluent_kafka import TopicPartition as Place
+
+from streamtopo.errors import LogError
+from streamtopo.logs.kafka.admin import Admin
+from streamtopo.logs.kafka.failing import Complaints, explained, outside, reason_of
+from streamtopo.logs.kafka.messages import at_end, batch_of, consumed, runs
+from streamtopo.logs.kafka.settings import PATIENCE, Settings
+from streamtopo.records import Batch, Columns, TopicPartition
+
+_AHEAD = 50_000
+"""Messages of one partition that may wait here while others are read."""
+_LONGEST_WAIT = 0.1
+_FEW = 100
+"""Messages to ask for at a time where their bytes are limited."""
+
+
+class _Place:
+    """A partition that is being read on."""
+
+    def __init__(self, offset: int) -> None:
+        self.next = offset
+        """What was handed out ends here."""
+        self.fetched = offset
+        self.waiting: deque[Any] = deque()
+        self.bytes = 0
+        """Of the values that wait."""
+        self.held = False
+
+    def count(self, limit: int, most_bytes: float) -> int:
+        """How many may be handed out: the one that passes `most_bytes` is the last."""
+        if self.bytes <= most_bytes:
+            return min(limit, len(self.waiting))
+        sizes = accumulate(len(message) for message in islice(self.waiting, limit))
+        return 1 + sum(1 for _ in takewhile(lambda size: size < most_bytes, sizes))
+
+
+class Reader:
+    def __init__(self, settings: Settings, admin: Admin) -> None:
+        with explained("be read from"):
+            self._consumer = Consumer(settings.reader() | {"error_cb": Complaints()})
+        self._admin = admin
+        self._places: dict[TopicPartition, _Place] = {}
+        self._lock = threading.Lock()
+        self._heard = 0.0
+
+    def read(self, source: TopicPartition, offset: int, limit: int, most_bytes: float) -> Batch:
+        """Up to the end that committed records have now."""
+        with self._lock, explained(f"read {source}"):
+            place = self._places.get(source)
+            if place is None or place.next != offset:
+                self._leave(source)
+                place = None
+            end = offset
+            if place is None or len(place.waiting) < limit:
+                end = self._admin.stable_end(source)
+                if place is None:
+                    self._check(source, offset, end)
+            if limit <= 0 or (place is None and offset >= end):
+                return Batch(source, Columns([], [], []), [], offset)
+            if place is None:
+                place = self._go_to(source, offset)
+            self._heard = time.monotonic()
+            while len(place.waiting) < limit and place.bytes < most_bytes and place.fetched < end:
+                self._fetch(source, limit if most_bytes == inf else _FEW)
+            return self._taken(source, place, place.count(limit, most_bytes), end)
+
+    def close(self) -> None:
+        with self._lock:
+            self._consumer.close()
+
+    def _check(self, source: TopicPartition, offset: int, end: int) -> None:
+        start, last = self._admin.start(source), self._admin.end(source)
+        if not start <= offset <= max(end, last):
+            raise outside(source, offset, start, last)
+
+    def _go_to(self, source: TopicPartition, offset: int) -> _Place:
+        self._consumer.incremental_assign([Place(*source, offset)])
+        place = self._places[source] = _Place(offset)
+        return place
+
+    def _leave(self, source: TopicPartition) -> None:
+        if self._places.pop(source, None) is not None:
+            self._consumer.incremental_unassign([Place(*source)])
+
+    def _fetch(self, wanted: TopicPartition, limit: int) -> None:
+        place = self._places[wanted]
+        if place.held:
+            self._consumer.resume([Place(*wanted)])
+            place.held = False
+        messages = consumed(self._consumer, limit, _LONGEST_WAIT)
+        if messages:
+            self._heard = time.monotonic()
+        elif time.monotonic() - self._heard > PATIENCE:
+            raise LogError(f"nothing of {wanted} came for {PATIENCE:.0f} s; look whether the brokers are up")
+        for source, run in runs(messages):
+            if source in self._places:
+                self._file(source, self._places[source], run, read=source == wanted)
+
+    def _file(self, source: TopicPartition, place: _Place, run: list[Any], *, read: bool) -> None:
+        if at_end(run[0]):
+            place.fetched = run[0].offset()
+            return
+        if (error := run[0].error()) is not None:
+            raise LogError(f"{source} cannot be read on at {place.fetched}: {reason_of(error)}")
+        place.waiting.extend(run)
+        place.bytes += sum(map(len, run))
+        place.fetched = run[-1].offset() + 1
+        if not read and len(place.waiting) > _AHEAD and not place.held:
+            self._consumer.pause([Place(*source)])
+            place.held = True
+
+    def _taken(self, source: TopicPartition, place: _Place, count: int, end: int) -> Batch:
+        messages = [place.waiting.popleft() for _ in range(min(count, len(place.waiting)))]
+        place.bytes -= sum(map(len, messages))
+        done = not place.waiting and place.fetched >= end
+        following = place.fetched if not place.waiting else messages[-1].offset() + 1
+        if done:
+            self._leave(source)
+        place.next = following
+        return batch_of(source, messages, following)

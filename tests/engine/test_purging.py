@@ -1,0 +1,34 @@
+"""Repartition topics lose what was read and committed, and nothing else does."""
+
+from __future__ import annotations
+
+import pytest
+
+from streamtopo import StreamsBuilder
+from streamtopo.engine import purging
+from streamtopo.logs.memory import MemoryLog
+from streamtopo.records import TopicPartition
+from streamtopo.testing import Driver
+
+REPARTITION, CHANGELOG = "purged-counts-repartition", "purged-counts-changelog"
+
+
+def starts(log: MemoryLog) -> dict[str, int]:
+    return {name: log.start(TopicPartition(name, 0)) for name in log.topics()}
+
+
+@pytest.mark.parametrize(("every", "start"), [(0.0, 3), (1000.0, 0)])
+def test_what_was_committed_is_deleted_from_repartition_topics(
+    monkeypatch: pytest.MonkeyPatch, every: float, start: int
+) -> None:
+    monkeypatch.setattr(purging, "EVERY", every)
+    builder = StreamsBuilder("purged")
+    builder.stream("in", key=str, value=str).group_by(lambda key, value: value).count(name="counts")
+    log = MemoryLog()
+    driver = Driver(builder.build(), log=log)
+    for word in ("a", "b", "a"):
+        driver.send("in", word)
+    assert starts(log) == {"in": 0, REPARTITION: start, CHANGELOG: 0}
+    driver.crash()
+    driver.restart()
+    assert [driver.store("counts").get(word) for word in ("a", "b")] == [2, 1]

@@ -1,0 +1,60 @@
+"""The broker that all tests of a run share: the one of `streamtopo broker`, in a directory of its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from streamtopo.broker import Cluster, find_java
+from streamtopo.errors import BrokerError
+from streamtopo.logs.kafka import KafkaLog
+from streamtopo.logs.opening import open_log
+
+_SESSION = 60.0
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    try:
+        find_java()
+    except BrokerError as error:
+        if os.environ.get("STREAMTOPO_REQUIRE_KAFKA"):
+            raise
+        pytest.skip(str(error))
+    directory = Path(tempfile.mkdtemp(prefix="streamtopo-kafka-"))
+    made = Cluster(directory)
+    made.up(port=0)
+    yield made
+    made.down()
+    shutil.rmtree(directory)
+
+
+def emptied(url: str) -> KafkaLog:
+    """The log, without the topics and groups of earlier tests."""
+    log = open_log(url)
+    assert isinstance(log, KafkaLog)
+    admin = AdminClient({"bootstrap.servers": url.removeprefix("kafka://").partition("?")[0]})
+    deadline = time.monotonic() + _SESSION
+    while groups := [group.group_id for group in admin.list_consumer_groups().result().valid]:
+        for future in admin.delete_consumer_groups(groups).values():
+            with suppress(KafkaException):  # members that were killed are in it until their session ends
+                future.result()
+        assert time.monotonic() < deadline, groups
+    for topic in log.topics():
+        log.delete(topic)
+    return log
+
+
+@pytest.fixture(scope="session")
+def kafka(cluster: Cluster) -> str:
+    """The broker's url."""
+    return f"kafka://{cluster.address}"

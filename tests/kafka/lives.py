@@ -1,0 +1,160 @@
+"""Workers on a real broker: processes that count, and whose outputs must be exact whatever happens to them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from streamtopo.logs import Log, Topic
+from streamtopo.partitioning import partition_of
+from streamtopo.records import Columns, TopicPartition
+
+ROOT = Path(__file__).parents[2]
+PATIENCE = 90.0
+PARTITIONS = 4
+KEYS = 50
+COUNTING = """
+from streamtopo import StreamsBuilder
+builder = StreamsBuilder("counting")
+{prepare}
+(
+    builder.stream("in", key=str, value=str)
+    .map_values(look)
+    .group_by(lambda key, value: key)
+    .count(name="counts")
+    .to_stream()
+    .to("out")
+)
+"""
+PLAIN = "look = str"
+
+
+class Workers:
+    """Processes in one folder, each `streamtopo worker counting`; a record is forwarded for every update."""
+
+    def __init__(self, folder: Path, url: str, prepare: str = PLAIN) -> None:
+        self.folder = folder
+        self.url = url
+        self.running: list[subprocess.Popen[bytes]] = []
+        (folder / "counting.py").write_text(COUNTING.format(prepare=prepare))
+
+    def start(self, *options: str) -> subprocess.Popen[bytes]:
+        command = [
+            sys.executable,
+            "-m",
+            "streamtopo",
+            "worker",
+            "counting",
+            "--log",
+            self.url,
+            "--cache",
+            "0",
+            *options,
+        ]
+        with (self.folder / f"worker-{time.time_ns()}.txt").open("wb") as said:
+            process = subprocess.Popen(
+                command, cwd=self.folder, env=os.environ | {"PYTHONPATH": str(ROOT)}, stdout=said, stderr=said
+            )
+        self.running.append(process)
+        return process
+
+    def kill(self, process: subprocess.Popen[bytes]) -> None:
+        self.running.remove(process)
+        process.kill()
+        process.wait()
+
+    def stop(self) -> list[int]:
+        """Their exit codes after SIGTERM."""
+        for process in self.running:
+            process.send_signal(signal.SIGTERM)
+        return [process.wait(PATIENCE) for process in self.running]
+
+    def abort(self) -> None:
+        """Each says where it is, and ends."""
+        for process in self.running:
+            process.send_signal(signal.SIGABRT)
+            process.wait(PATIENCE)
+
+    def said(self) -> str:
+        return "".join(path.read_text() for path in sorted(self.folder.glob("worker-*.txt")))
+
+
+@contextmanager
+def workers(folder: Path, url: str, prepare: str = PLAIN) -> Iterator[Workers]:
+    started = Workers(folder, url, prepare)
+    try:
+        yield started
+    finally:
+        for process in list(started.running):
+            started.kill(process)
+
+
+def prepare(log: Log) -> None:
+    for name in ("in", "out"):
+        log.create(Topic(name, PARTITIONS))
+
+
+def feed(log: Log, numbers: range) -> None:
+    """Record n has the key n modulo KEYS."""
+    columns: dict[int, list[bytes | None]] = {}
+    for number in numbers:
+        key = b"key %d" % (number % KEYS)
+        columns.setdefault(partition_of(key, PARTITIONS), []).append(key)
+    for partition, keys in columns.items():
+        values: list[bytes | None] = [b"x"] * len(keys)
+        log.append(TopicPartition("in", partition), Columns(keys, values, [_now()] * len(keys)))
+
+
+def _now() -> int:
+    """The brokers delete what is older than their retention, by these timestamps."""
+    return time.time_ns() // 1_000_000
+
+
+def outputs(log: Log) -> dict[bytes | None, list[int]]:
+    """What came out for each key, in order."""
+    found: dict[bytes | None, list[int]] = {}
+    for number in range(PARTITIONS):
+        partition = TopicPartition("out", number)
+        batch = log.read(partition, 0, 1 << 30)
+        for key, value in zip(batch.columns.keys, batch.columns.values, strict=True):
+            found.setdefault(key, []).append(int.from_bytes(value or b"", "big"))
+    return found
+
+
+def exact(count: int) -> dict[bytes | None, list[int]]:
+    """What must have come out of the first `count` records."""
+    wanted: dict[bytes | None, list[int]] = {}
+    for number in range(count):
+        counted = wanted.setdefault(b"key %d" % (number % KEYS), [])
+        counted.append(len(counted) + 1)
+    return wanted
+
+
+def committed(log: Log) -> int:
+    """Records out of "in" that are done."""
+    state = log.groups().get("counting")
+    return sum(at.offset for part, at in state.positions.items() if part.topic == "in") if state else 0
+
+
+def members(log: Log) -> int:
+    state = log.groups().get("counting")
+    return len(state.members) if state else 0
+
+
+def total(log: Log) -> int:
+    return sum(map(len, outputs(log).values()))
+
+
+def until(condition: Callable[[], object], running: Workers) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        if time.monotonic() > deadline:
+            running.abort()
+            raise AssertionError(running.said())
+        time.sleep(0.05)

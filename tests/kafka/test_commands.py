@@ -1,0 +1,49 @@
+"""The commands on a kafka: log, as their users type them."""
+
+from __future__ import annotations
+
+import json
+import socket
+
+import pytest
+from click.testing import CliRunner, Result
+
+from streamtopo.broker.node import free_port
+from streamtopo.cli import main
+from tests.kafka.brokers import emptied
+
+pytestmark = pytest.mark.kafka
+
+
+def run(kafka: str, *arguments: str, given: str = "") -> Result:
+    return CliRunner().invoke(main, [*arguments, "--log", kafka], input=given)
+
+
+def test_topics_are_made_written_read_and_deleted(kafka: str) -> None:
+    emptied(kafka).close()
+    created = run(kafka, "topics", "create", "t", "--partitions", "2", "--config", "cleanup.policy=compact")
+    assert created.output == f'topic "t" created: 2 partitions in {kafka}\n'
+    assert (
+        "was there already"
+        in run(kafka, *["topics", "create", "t", "--partitions", "2", "--config", "cleanup.policy=compact"]).output
+    )
+    assert run(kafka, "produce", "t", "--key-separator", ":", given="k:one\nk:two\n").exit_code == 0
+    lines = run(kafka, "consume", "t", "--json").output.splitlines()
+    assert [(line["key"], line["value"], line["offset"]) for line in map(json.loads, lines)] == [
+        ("k", "one", 0),
+        ("k", "two", 1),
+    ]
+    assert run(kafka, "topics", "list").output == "t\t2\tcleanup.policy=compact\n"
+    assert run(kafka, "topics", "describe", "t").output.endswith("\n0\t0\t2\n1\t0\t0\n")
+    assert run(kafka, "groups", "list").output == ""
+    assert run(kafka, "topics", "delete", "t").exit_code == 0
+    assert run(kafka, "topics", "list").output == ""
+
+
+def test_a_broker_that_is_not_there_is_one_message() -> None:
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", free_port()))
+        result = run(f"kafka://127.0.0.1:{silent.getsockname()[1]}", "topics", "list")
+    assert result.exit_code == 1
+    assert result.output.splitlines()[-1].startswith("Error: no broker answers at 127.0.0.1:")
+    assert "Traceback" not in result.output

@@ -1,0 +1,81 @@
+"""What is killed or stopped, worker or broker: the outputs on the cluster are those of an undisturbed run."""
+
+from __future__ import annotations
+
+import random
+import signal
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from streamtopo.broker import Cluster
+from streamtopo.logs.kafka import KafkaLog
+from tests.kafka.brokers import emptied
+from tests.kafka.lives import committed, exact, feed, members, outputs, prepare, total, until, workers
+
+pytestmark = pytest.mark.kafka
+SOON = "?kafka.session.timeout.ms=2000&kafka.heartbeat.interval.ms=300"
+"""A member that says nothing for two seconds is dead."""
+
+
+@pytest.fixture
+def log(kafka: str) -> Iterator[KafkaLog]:
+    log = emptied(kafka)
+    prepare(log)
+    yield log
+    log.close()
+
+
+def done(log: KafkaLog, count: int) -> bool:
+    return committed(log) > count
+
+
+def test_killed_workers_lose_and_repeat_nothing(log: KafkaLog, kafka: str, tmp_path: Path) -> None:
+    rng = random.Random(1)
+    with workers(tmp_path, kafka + SOON) as running:
+        for _ in range(2):
+            running.start()
+        for step in range(6):
+            feed(log, range(step * 2000, (step + 1) * 2000))
+            until(partial(done, log, step * 2000), running)
+            running.kill(rng.choice(running.running))
+            running.start()
+        until(lambda: total(log) >= 12_000 and members(log) == 2, running)
+        assert running.stop() == [0, 0], running.said()
+        assert outputs(log) == exact(12_000), running.said()
+
+
+def test_a_stopped_worker_that_wakes_writes_nothing(log: KafkaLog, kafka: str, tmp_path: Path) -> None:
+    with workers(tmp_path, kafka + SOON) as running:
+        zombie = running.start()
+        feed(log, range(2000))
+        until(lambda: committed(log) > 0, running)
+        feed(log, range(2000, 4000))
+        zombie.send_signal(signal.SIGSTOP)
+        running.start()
+        feed(log, range(4000, 5000))
+        until(lambda: total(log) >= 5000, running)
+        zombie.send_signal(signal.SIGCONT)
+        feed(log, range(5000, 6000))
+        until(lambda: total(log) >= 6000, running)
+        assert running.stop() == [0, 0], running.said()
+        assert outputs(log) == exact(6000), running.said()
+
+
+def test_a_broker_that_goes_and_comes_back_costs_nothing(
+    log: KafkaLog, kafka: str, cluster: Cluster, tmp_path: Path
+) -> None:
+    with workers(tmp_path, kafka) as running:
+        running.start()
+        feed(log, range(5000))
+        until(lambda: committed(log) > 0, running)
+        (broker,) = cluster.nodes()
+        broker.signal(signal.SIGTERM)
+        until(lambda: broker.pid is None, running)
+        cluster.up()
+        feed(log, range(5000, 6000))
+        until(lambda: total(log) >= 6000, running)
+        assert running.stop() == [0], running.said()
+        assert outputs(log) == exact(6000), running.said()

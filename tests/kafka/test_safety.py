@@ -1,0 +1,111 @@
+"""TLS and SASL/SCRAM against a broker that demands them; every setting of the clients can be given."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
+
+from streamtopo.broker import Cluster
+from streamtopo.broker.node import free_port
+from streamtopo.errors import LogError
+from streamtopo.logs import Topic
+from streamtopo.logs.kafka import KafkaLog
+from streamtopo.logs.opening import open_log
+from streamtopo.records import Columns, TopicPartition
+from tests.logs.records import values
+
+pytestmark = pytest.mark.kafka
+USER, PASSWORD = "alice", "wonder & land"
+OUT = TopicPartition("out", 0)
+
+
+@pytest.fixture(scope="module")
+def secured(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+    """A broker that takes clients over TLS, with a password; its address and the certificate it can be known by."""
+    folder = tmp_path_factory.mktemp("secured")
+    certificate, key = folder / "certificate.pem", folder / "key.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1"]
+    command += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)]
+    subprocess.run(command, check=True, capture_output=True)
+    plain, controller, safe = free_port(), free_port(), free_port()
+    made = Cluster(folder / "cluster")
+    made.up(
+        port=0,
+        config={
+            "listeners": f"PLAINTEXT://127.0.0.1:{plain},SAFE://127.0.0.1:{safe},CONTROLLER://127.0.0.1:{controller}",
+            "controller.quorum.voters": f"0@127.0.0.1:{controller}",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SAFE:SASL_SSL",
+            "sasl.enabled.mechanisms": "SCRAM-SHA-256",
+            "listener.name.safe.scram-sha-256.sasl.jaas.config": (
+                "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+            ),
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.certificate.chain": certificate.read_text().replace("\n", " \\\n"),
+            "ssl.keystore.key": key.read_text().replace("\n", " \\\n"),
+        },
+    )
+    admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{plain}"})
+    credentials = UserScramCredentialUpsertion(
+        USER, ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096), PASSWORD.encode()
+    )
+    for future in admin.alter_user_scram_credentials([credentials]).values():
+        future.result()
+    yield f"127.0.0.1:{safe}", certificate
+    made.down()
+
+
+def url(secured: tuple[str, Path], **more: str) -> str:
+    address, certificate = secured
+    options = {
+        "security.protocol": "SASL_SSL",
+        "ssl.ca.location": str(certificate),
+        "sasl.mechanism": "SCRAM-SHA-256",
+        "sasl.username": USER,
+        "sasl.password": PASSWORD,
+    } | {name.replace("_", "."): value for name, value in more.items()}
+    return f"kafka://{address}?" + "&".join(f"kafka.{name}={quote(value)}" for name, value in options.items())
+
+
+def test_records_go_over_tls_with_a_password(secured: tuple[str, Path]) -> None:
+    log = open_log(url(secured, compression_type="lz4"))
+    assert isinstance(log, KafkaLog)
+    log.create(Topic("out", 1))
+    member = log.join("g", [("out",)])
+    while not member.assignment():
+        member.poll(1, 0.1)
+    member.send(OUT, Columns([b"k"], [b"v"], [5]))
+    assert member.commit({}).ends == {OUT: 1}
+    member.leave()
+    assert values(log, OUT) == [b"v"]
+    log.close()
+
+
+def test_settings_come_from_the_environment_too(secured: tuple[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STREAMTOPO_KAFKA_SASL_PASSWORD", PASSWORD)
+    address = url(secured).partition("&kafka.sasl.password")[0]
+    with_password = open_log(address)
+    assert "out" in with_password.topics()
+    with_password.close()
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"sasl_password": "wrong"}, "no broker answers at .*Authentication failed"),
+        ({"no_such_setting": "1"}, 'No such configuration property: "no.such.setting"'),
+        ({"group_id": "mine"}, 'the client setting "group.id" cannot be chosen: it is the application\'s id'),
+    ],
+)
+def test_what_is_wrong_is_said(secured: tuple[str, Path], more: dict[str, str], said: str) -> None:
+    with pytest.raises(LogError, match=said):
+        open_log(url(secured, **more))

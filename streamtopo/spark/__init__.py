@@ -9,11 +9,12 @@ from streamtopo.errors import StreamtopoError
 
 if TYPE_CHECKING:
     from streamtopo.spark.source import register
+    from streamtopo.spark.typed import read_topic
 
-__all__ = ["register"]
+__all__ = ["read_topic", "register"]
 
 # Loaded when they are asked for: an application that declares rollups runs in workers that have no Spark.
-_NEED_SPARK = {"register": "source"}
+_NEED_SPARK = {"read_topic": "typed", "register": "source"}
 
 
 def __getattr__(name: str) -> Any:

@@ -20,7 +20,7 @@ from pyspark.sql.types import (
 )
 
 from streamtopo.errors import LogError
-from streamtopo.records import TopicPartition
+from streamtopo.records import Columns, TopicPartition
 
 HEADERS = ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
 TYPES: Mapping[str, DataType] = {
@@ -103,3 +103,42 @@ _COLUMNS: Mapping[str, Callable[[Any, TopicPartition], Any]] = {
     "timestampType": lambda batch, _: pa.repeat(pa.scalar(0, pa.int32()), batch.num_rows),
     "headers": _headers,
 }
+
+
+# -- and back
+
+_WRITTEN = {
+    "key": ("string", "binary"),
+    "value": ("string", "binary"),
+    "partition": ("int",),
+    "timestamp": ("timestamp",),
+    "headers": (HEADERS.simpleString(),),
+}
+
+
+def check_written(schema: StructType) -> None:
+    for field in schema.fields:
+        if field.dataType.simpleString() not in _WRITTEN.get(field.name, ()):
+            known = "; ".join(f"{name}: {' or '.join(kinds)}" for name, kinds in _WRITTEN.items())
+            raise LogError(
+                f"column {field.name} {field.dataType.simpleString()} cannot be written to a topic. It takes {known}; "
+                "to_json(struct(*)) makes JSON of columns"
+            )
+    if "value" not in schema.fieldNames():
+        raise LogError('a column "value" is needed to write to a topic; to_json(struct(*)) makes JSON of columns')
+
+
+def to_log(batch: Any, now: int) -> tuple[Columns, list[int | None] | None]:
+    """The records, and their partitions if a column gives them; None in it stands for the key's."""
+    given = {name: batch.column(name) for name in batch.schema.names}
+    values = given["value"].cast(pa.binary()).to_pylist()
+    keys = given["key"].cast(pa.binary()).to_pylist() if "key" in given else [None] * batch.num_rows
+    timestamps = [now] * batch.num_rows
+    if "timestamp" in given:
+        micros = given["timestamp"].cast(pa.int64()).to_pylist()
+        timestamps = [now if micro is None else micro // 1000 for micro in micros]
+    headers = None
+    if "headers" in given:
+        rows = given["headers"].to_pylist()
+        headers = [tuple((one["key"], one["value"]) for one in row or ()) for row in rows]
+    return Columns(keys, values, timestamps, headers), given["partition"].to_pylist() if "partition" in given else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from functools import lru_cache
 from pathlib import Path
@@ -133,7 +133,7 @@ class Bulk:
 
     # -- writing
 
-    def append_once(self, name: str, number: int, batches: Mapping[TopicPartition, Iterable[Encoded]]) -> bool:
+    def append_once(self, name: str, number: int, batches: Iterable[tuple[TopicPartition, Encoded]]) -> bool:
         """All of it in one transaction, unless what this name wrote with this number, or a higher one, is there."""
         note = f"commit:{name}"
         with self._database.connection() as connection:
@@ -141,8 +141,8 @@ class Bulk:
                 done = connection.execute("SELECT text FROM notes WHERE name = ?", (note,)).fetchone()
                 if done is not None and int(done[0]) >= number:
                     return False
-                for target, encoded in batches.items():
-                    storage.append(connection, target, encoded, wall_clock())
+                for target, encoded in batches:
+                    storage.append(connection, target, [encoded], wall_clock())
                 connection.execute("INSERT OR REPLACE INTO notes VALUES (?, ?)", (note, str(number)))
             with suppress(sqlite3.Error):  # what was written is there; a later checkpoint moves it
                 checkpoint(connection)

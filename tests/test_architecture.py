@@ -38,6 +38,7 @@ ONLY_IN = {
     "msgspec": {"serdes", "models"},
     "orjson": {"serdes", "engine.task", "engine.fingerprint", "drawing.as_json"},
     "pyarrow": {"logs.embedded", "spark.columns"},
+    "py4j": {"spark.session"},
     "pyspark": {"spark"},
     "pytest": {"pytest_plugin"},
     "rich": {"cli"},

@@ -10,6 +10,8 @@ from streamtopo.cli.failures import Commands
 from streamtopo.cli.graph import graph
 from streamtopo.cli.groups import groups
 from streamtopo.cli.produce import produce
+from streamtopo.cli.reconcile import reconcile
+from streamtopo.cli.rollup import rollup
 from streamtopo.cli.topics import topics
 from streamtopo.cli.worker import worker
 
@@ -23,5 +25,5 @@ def main() -> None:
     """
 
 
-for command in (completion, consume, graph, groups, produce, topics, worker):
+for command in (completion, consume, graph, groups, produce, reconcile, rollup, topics, worker):
     main.add_command(command)

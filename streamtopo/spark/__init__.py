@@ -6,15 +6,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from streamtopo.errors import StreamtopoError
+from streamtopo.spark.declaring import expected, rollup
 
 if TYPE_CHECKING:
+    from streamtopo.spark.rollups import read_rollup
     from streamtopo.spark.source import register
     from streamtopo.spark.typed import read_topic
 
-__all__ = ["read_topic", "register"]
+__all__ = ["expected", "read_rollup", "read_topic", "register", "rollup"]
 
 # Loaded when they are asked for: an application that declares rollups runs in workers that have no Spark.
-_NEED_SPARK = {"read_topic": "typed", "register": "source"}
+_NEED_SPARK = {"read_rollup": "rollups", "read_topic": "typed", "register": "source"}
 
 
 def __getattr__(name: str) -> Any:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from streamtopo.config import size
@@ -60,7 +61,7 @@ def asked(options: Mapping[str, str]) -> Asked:
         if name not in given:
             raise ConfigError(f'the data source "streamtopo" needs the option "{name}": {OPTIONS[name]}')
     return Asked(
-        path=given["path"],
+        path=str(Path(given["path"]).absolute()),
         topic=given["topic"],
         starts=read("startingOffsets", lambda text: _offsets(text, "earliest"), {}),
         ends=read("endingOffsets", lambda text: _offsets(text, "latest"), {}),

@@ -10,6 +10,8 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from streamtopo.errors import StreamtopoError
@@ -28,7 +30,11 @@ JAVA = 17
 def open_spark(
     name: str, *, master: str = "local[*]", settings: Mapping[str, str] | None = None
 ) -> Iterator[SparkSession]:
-    """With the source "streamtopo" known to it, and stopped at the end of the block."""
+    """With the source "streamtopo" known to it; stopped at the end of the block, unless it was there before."""
+    if (running := SparkSession.getActiveSession()) is not None:
+        register(running)
+        yield running
+        return
     check_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.Builder().appName(name).master(master)
@@ -40,6 +46,18 @@ def open_spark(
         yield spark
     finally:
         spark.stop()
+
+
+@contextmanager
+def explained(what: str) -> Iterator[None]:
+    """What went wrong in Spark, or in Python processes of Spark, in a sentence; the whole is the cause."""
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        text = str(error)
+        ours = re.search(r"streamtopo\.errors\.\w+: (.+)", text)
+        lines = [line for line in text.splitlines() if line.strip()]
+        raise StreamtopoError(f"{what}: {ours[1] if ours else lines[0] if lines else error!r}") from error
 
 
 def check_java() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -25,7 +27,13 @@ class Decoded(NamedTuple):
 
 
 def read_topic(
-    spark: SparkSession, log: str, topic: str, *, key: SerdeLike = bytes, value: SerdeLike = bytes, **options: str
+    spark: SparkSession,
+    log: str,
+    topic: str,
+    *,
+    key: SerdeLike = bytes,
+    value: SerdeLike = bytes,
+    options: Mapping[str, str] | None = None,
 ) -> DataFrame:
     """The records of a topic: key and value as declared, and the fields of a dataclass as columns of their own.
 
@@ -34,14 +42,15 @@ def read_topic(
     """
     register(spark)
     reader = spark.read.format("streamtopo").option("path", path_of(log)).option("topic", topic)
-    return typed(reader.options(**options).load(), key=key, value=value)
+    return typed(reader.options(**options or {}).load(), key=key, value=value)
 
 
 def path_of(log: str) -> str:
     scheme, colon, rest = log.partition(":")
     if not colon or scheme != "embedded":
         raise StreamtopoError(f'Spark reads embedded logs here, not "{log}"; give embedded:DIRECTORY')
-    return rest.partition("?")[0] or ".streamtopo"
+    # Spark's own processes may have been started elsewhere.
+    return str(Path(rest.partition("?")[0] or ".streamtopo").absolute())
 
 
 def typed(records: DataFrame, *, key: SerdeLike, value: SerdeLike) -> DataFrame:

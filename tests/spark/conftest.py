@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 HERE = Path(__file__).parent
+SETTINGS = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2"}
 Read = Callable[..., "DataFrame"]
 
 
@@ -54,7 +55,7 @@ def collected() -> Iterator[None]:
 def spark() -> Iterator[SparkSession]:
     from streamtopo.spark.session import open_spark
 
-    with open_spark("tests", master="local[2]", settings={"spark.ui.enabled": "false"}) as session:
+    with open_spark("tests", master="local[2]", settings=SETTINGS) as session:
         yield session
 
 

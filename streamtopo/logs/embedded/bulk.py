@@ -14,7 +14,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from streamtopo.errors import LogError
-from streamtopo.logs.embedded import storage
+from streamtopo.logs.embedded import roster, storage
 from streamtopo.logs.embedded.batches import Encoded
 from streamtopo.logs.embedded.checkpoints import checkpoint
 from streamtopo.logs.embedded.database import Database, reading, wall_clock, writing
@@ -72,6 +72,20 @@ class Bulk:
                 number: storage.extent(connection, TopicPartition(topic, number))
                 for number in range(known[1].partitions)
             }
+
+    def standing(self, group: str, topics: Iterable[str]) -> dict[TopicPartition, tuple[Extent, int]]:
+        """Of each partition its extent and what the group committed, or its start: all at one moment."""
+        with self._database.connection() as connection, reading(connection):
+            known, found = storage.topics(connection), {}
+            positions = roster.positions(connection, group)
+            for topic in topics:
+                if topic not in known:
+                    raise LogError(f'there is no topic "{topic}" in "{self._database.directory}" yet')
+                for number in range(known[topic][1].partitions):
+                    part = TopicPartition(topic, number)
+                    extent = storage.extent(connection, part)
+                    found[part] = (extent, positions[part].offset if part in positions else extent.start)
+            return found
 
     def slices(self, whole: Slice, times: Times, size: int) -> Iterator[Slice]:
         """Cut these offsets into pieces of about `size` bytes; what holds no such timestamp is left out."""

@@ -10,7 +10,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from streamtopo.errors import StreamtopoError
@@ -19,8 +19,9 @@ from streamtopo.logs.embedded.storage import Extent
 from streamtopo.records import TopicPartition
 from streamtopo.serdes import BYTES
 from streamtopo.spark.declaring import Every, Rollup
+from streamtopo.spark.source import register
 from streamtopo.spark.tables import Bucket, Manifest, Table, files
-from streamtopo.spark.typed import CORRUPT, path_of, read_topic
+from streamtopo.spark.typed import CORRUPT, path_of, read_topic, typed
 
 Ranges = Mapping[int, tuple[int, int]]
 Touched = dict[int, dict[str, int]]
@@ -36,7 +37,7 @@ _FIRST, _LAST = -62_135_596_800_000, 253_402_300_799_999
 
 @dataclass
 class Done:
-    """What a run did; `records` are new ones, `corrupt` those left out of what it computed."""
+    """What a run did; `records` are new ones, `corrupt` those of them that were left out."""
 
     rollup: str
     ranges: Ranges
@@ -81,8 +82,10 @@ class Run:
     """One rollup's table brought up to date, for the process that holds the table's lock."""
 
     def __init__(self, spark: SparkSession, rollup: Rollup, log: str, out: str, since: int | None = None) -> None:
+        register(spark)
         self._spark = spark
         self._rollup = rollup
+        self._types = rollup.key or BYTES, rollup.value or BYTES
         self._log = log
         self._table = Table(Path(out).absolute() / rollup.name)
         self._since = None if since is None else rollup.every.start(rollup.every.bucket(since))
@@ -148,29 +151,32 @@ class Run:
 
     def _commit(self, manifest: Manifest, ranges: Ranges) -> Done:
         began = time.monotonic()
-        records, touched = self._touched(ranges)
+        touched, records, corrupt = self._touched(ranges)
         offsets = {str(number): span for number, span in ranges.items()}
         whole = {number: (manifest.offsets.get(number, span)[0], span[1]) for number, span in offsets.items()}
         manifest = replace(manifest, commit=manifest.commit + 1, offsets=manifest.offsets | whole, latest=offsets)
-        done = Done(self._rollup.name, ranges, records, len(touched))
+        done = Done(self._rollup.name, ranges, records, len(touched), corrupt=corrupt)
         if touched:
-            manifest, done.rows, done.corrupt = self._computed(manifest, ranges, touched)
+            manifest, done.rows = self._computed(manifest, ranges, touched)
         self._table.write(manifest)
         self._table.sweep(manifest)
         done.bytes, done.seconds = self._table.size(manifest), time.monotonic() - began
         return done
 
-    def _touched(self, ranges: Ranges) -> tuple[int, Touched]:
-        """How many records are new, and which buckets they are in, with their first offsets."""
-        options = _options(ranges, self._since)
-        new = read_topic(self._spark, self._log, self._rollup.topic, options=options).withColumn(BUCKET, self._number())
-        grouped = new.groupBy(BUCKET, "partition").agg(F.count("*").alias("n"), F.min("offset").alias("first"))
+    def _touched(self, ranges: Ranges) -> tuple[Touched, int, int]:
+        """The buckets that new records are in, with their first offsets; how many are new, and how many corrupt."""
+        source = self._spark.read.format("streamtopo").options(path=path_of(self._log), topic=self._rollup.topic)
+        source = source.schema("key binary, value binary, partition int, offset long, timestamp timestamp")
+        new = typed(source.options(**_options(ranges, self._since)).load(), *self._types)
+        grouped = new.groupBy(self._number().alias(BUCKET), "partition").agg(
+            F.count("*").alias("n"), F.min("offset").alias("first"), F.count_if(F.col(CORRUPT).isNotNull()).alias("bad")
+        )
         touched: Touched = {}
         rows = grouped.collect()
         for row in rows:
             if row[BUCKET] is not None:
                 touched.setdefault(row[BUCKET], {})[str(row.partition)] = row["first"]
-        return sum(row.n for row in rows), touched
+        return touched, sum(row.n for row in rows), sum(row.n if row[BUCKET] is None else row.bad for row in rows)
 
     def _number(self) -> Column:
         """Of the record's bucket; null where the record's timestamp is of no year that a table can show."""
@@ -178,17 +184,14 @@ class Run:
         inside = F.col("timestamp").isNotNull() & millis.between(_FIRST, _LAST)
         return F.when(inside, F.floor((millis - every.origin) / every.ms).cast("long"))
 
-    def _computed(self, manifest: Manifest, ranges: Ranges, touched: Touched) -> tuple[Manifest, int, int]:
-        """The manifest with the files of what was computed, its rows, and the corrupt records among its input."""
-        rollup, seen, made = self._rollup, Observation(), Observation()
-        records = self._records(manifest, ranges, touched)
-        records = records.observe(seen, F.count_if(F.col(CORRUPT).isNotNull()).alias("corrupt"))
-        records = records.where(F.col(CORRUPT).isNull()).drop(CORRUPT)
+    def _computed(self, manifest: Manifest, ranges: Ranges, touched: Touched) -> tuple[Manifest, int]:
+        """The manifest with the files of what was computed, and how many rows those have."""
+        rollup = self._rollup
+        records = self._records(manifest, ranges, touched).where(F.col(CORRUPT).isNull()).drop(CORRUPT)
         result = rollup.function(records.withColumn(rollup.bucket, _shown(F.col(BUCKET), rollup.every)).drop(BUCKET))
         columns = self._checked(result, manifest)
         if rollup.merge:
             result = self._merged(result, manifest, touched, columns)
-        result = result.observe(made, F.count("*").alias("rows"))
         run = f"run={manifest.commit}-{uuid.uuid4().hex[:8]}"
         numbered = result.withColumn("bucket", _number_shown(F.col(rollup.bucket), rollup.every)).repartition("bucket")
         numbered.write.partitionBy("bucket").parquet(str(self._table.directory / run))
@@ -203,7 +206,8 @@ class Run:
             for number, first in touched.items()
         }
         manifest = replace(manifest, buckets=manifest.buckets | buckets, columns=columns)
-        return manifest, made.get["rows"], seen.get["corrupt"]
+        new = [file for several in written.values() for file in several]
+        return manifest, _read(self._spark, self._table, new, columns).count()
 
     def _records(self, manifest: Manifest, ranges: Ranges, touched: Touched) -> DataFrame:
         """What is to be computed from: new records where results are merged, else all records of what they touch."""
@@ -216,7 +220,7 @@ class Run:
             whole = {number: (max(start, starts[number]), end) for number, (start, end) in spans.items()}
             first, before = rollup.every.start(min(touched)), rollup.every.start(max(touched) + 1)
             options = _options(whole, first) | {"endingTimestamp": str(before)}
-        key, value = rollup.key or BYTES, rollup.value or BYTES
+        key, value = self._types
         records = read_topic(self._spark, self._log, rollup.topic, key=key, value=value, options=options)
         return records.withColumn(BUCKET, self._number()).where(F.col(BUCKET).isin(list(touched)))
 

@@ -42,7 +42,7 @@ def read_topic(
     """
     register(spark)
     reader = spark.read.format("streamtopo").option("path", path_of(log)).option("topic", topic)
-    return typed(reader.options(**options or {}).load(), key=key, value=value)
+    return typed(reader.options(**options or {}).load(), key, value)
 
 
 def path_of(log: str) -> str:
@@ -53,7 +53,7 @@ def path_of(log: str) -> str:
     return str(Path(rest.partition("?")[0] or ".streamtopo").absolute())
 
 
-def typed(records: DataFrame, *, key: SerdeLike, value: SerdeLike) -> DataFrame:
+def typed(records: DataFrame, key: SerdeLike, value: SerdeLike) -> DataFrame:
     """Records with keys and values in bytes, batch or streaming, as `read_topic` shows them."""
     kinds = {"key": _kind(key), "value": _kind(value)}
     others = [name for name in records.columns if name not in kinds]

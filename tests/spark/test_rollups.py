@@ -79,8 +79,18 @@ def test_corrupt_records_are_counted_and_left_out(spark: SparkSession, log: Embe
     feed(log, 0, (1, "a 5"))
     log.append(T0, Columns([None] * 2, [b"\xff", b"a 1"], [HOUR, (1 << 63) - 1]))
     done = run(spark, merged, log)
-    assert (done.records, done.rows, done.corrupt) == (3, 1, 1)
+    assert (done.records, done.rows, done.corrupt) == (3, 1, 2)
     assert table(spark, merged, log) == {(1, "a"): 1}
+    log.append(T0, Columns([None], [b"\xff"], [9 * HOUR]))
+    done = run(spark, merged, log)
+    assert (done.records, done.rows, done.corrupt) == (1, 0, 1)
+
+
+def test_a_function_may_leave_everything_out(spark: SparkSession, log: EmbeddedLog) -> None:
+    feed(log, 0, (1, "a 5"))
+    nothing = rollup("nothing", every="1 hour", topic="t")(lambda t: t.where("1 = 0").groupBy("hour").count())
+    assert (run(spark, nothing, log).rows, run(spark, nothing, log).ranges) == (0, {})
+    assert read_rollup(spark, str(log.path / "out"), "nothing").collect() == []
 
 
 def test_since_leaves_older_spans_out(spark: SparkSession, log: EmbeddedLog) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from typing import Any
 
@@ -24,10 +24,11 @@ class Piece(InputPartition):
         self.slice = slice
 
 
-def pieces(bulk: Bulk, asked: Asked, starts: Offsets, ends: Offsets) -> list[InputPartition]:
+def pieces(
+    bulk: Bulk, asked: Asked, extents: Mapping[int, Extent], starts: Offsets, ends: Offsets
+) -> list[InputPartition]:
     """Partition by partition; one empty piece where there is nothing, for Spark takes no pieces as one unknown."""
     found: list[InputPartition] = []
-    extents = bulk.extents(asked.topic)
     for number in sorted(extents if asked.partitions is None else asked.partitions):
         source = TopicPartition(asked.topic, number)
         if number not in extents:

@@ -96,8 +96,9 @@ class Run:
             extents = self._extents()
             while True:
                 manifest = self._manifest(extents)
-                self._table.sweep(manifest)
                 ranges = self._new(manifest, extents, several)
+                if ranges:
+                    self._table.sweep(manifest)  # not after a commit: there may be readers of what it replaced
                 yield self._commit(manifest, ranges) if ranges else Done(self._rollup.name, {})
                 if not several or all(end == extents[number].end for number, (_, end) in ranges.items()):
                     return
@@ -159,7 +160,6 @@ class Run:
         if touched:
             manifest, done.rows = self._computed(manifest, ranges, touched)
         self._table.write(manifest)
-        self._table.sweep(manifest)
         done.bytes, done.seconds = self._table.size(manifest), time.monotonic() - began
         return done
 

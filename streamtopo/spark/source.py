@@ -61,7 +61,7 @@ class LogReader(DataSourceReader):
             ends = {number: extent.end for number, extent in extents.items()}
             starts.update(_known(self._asked.starts, extents))
             ends.update(_known(self._asked.ends, extents))
-            return pieces(bulk, self._asked, starts, ends)
+            return pieces(bulk, self._asked, extents, starts, ends)
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         return read(self._asked, self._names, partition)

@@ -39,11 +39,12 @@ class LogStreamReader(DataSourceStreamReader):
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
         with closing(Bulk(self._asked.path)) as bulk:
-            if {start["topic"], end["topic"]} != {bulk.extents(self._asked.topic)[0].topic}:
+            extents = bulk.extents(self._asked.topic)
+            if {start["topic"], end["topic"]} != {extents[0].topic}:
                 raise LogError(
                     f'topic "{self._asked.topic}" was deleted and created anew; start the query with a new checkpoint'
                 )
-            return pieces(bulk, self._asked, _offsets(start), _offsets(end))
+            return pieces(bulk, self._asked, extents, _offsets(start), _offsets(end))
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         return read(self._asked, self._names, partition)

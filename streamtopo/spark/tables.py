@@ -72,8 +72,9 @@ class Table:
 
     def write(self, manifest: Manifest) -> None:
         """From here on the new files count, and no others; after a power cut too."""
-        for file in files(manifest):
-            _sync(self.directory / file)
+        for run in self.directory.glob(f"run={manifest.commit}-*"):
+            for path in (*run.rglob("*"), run):
+                _sync(path)
         new = self.directory / f"{MANIFEST}.new"
         new.write_text(json.dumps(asdict(manifest), indent=1))
         _sync(new)
@@ -81,7 +82,7 @@ class Table:
         _sync(self.directory)
 
     def sweep(self, manifest: Manifest | None) -> None:
-        """Remove what does not count: what was replaced, and what a killed run left."""
+        """Remove what does not count: what the last commit replaced, and what a killed run left."""
         kept = set() if manifest is None else files(manifest)
         for run in self.directory.glob("run=*"):
             inside = {str(file.relative_to(self.directory)): file for file in run.rglob("*.parquet")}

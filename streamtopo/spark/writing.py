@@ -48,7 +48,6 @@ class LogWriter(DataSourceArrowWriter, DataSourceStreamWriter):
             self._partitions = len(bulk.extents(asked.topic))
         self._asked = asked
         self._staging = Path(asked.path) / "staging"
-        self._id = asked.commit_id or uuid.uuid4().hex
 
     # -- in a task
 
@@ -81,9 +80,9 @@ class LogWriter(DataSourceArrowWriter, DataSourceStreamWriter):
     # -- at the driver
 
     def commit(self, messages: Sequence[Any], batchId: int | None = None) -> None:
-        name, number = (self._id, 0) if batchId is None else (self._query(), batchId)
+        name = self._asked.commit_id if batchId is None else self._query()
         with closing(Bulk(self._asked.path)) as bulk:
-            bulk.append_once(name, number, self._appended(messages))
+            bulk.append(self._appended(messages), name, batchId or 0)
         self.abort(messages)
         for left in self._staging.glob("*"):
             if time.time() - left.stat().st_mtime > ABANDONED:

@@ -147,9 +147,11 @@ class Bulk:
 
     # -- writing
 
-    def append_once(self, name: str, number: int, batches: Iterable[tuple[TopicPartition, Encoded]]) -> bool:
-        """All of it in one transaction, unless what this name wrote with this number, or a higher one, is there."""
-        note = f"commit:{name}"
+    def append(
+        self, batches: Iterable[tuple[TopicPartition, Encoded]], name: str | None = None, number: int = 0
+    ) -> bool:
+        """All of it in one transaction; nothing if what this name wrote with this number, or a higher one, is there."""
+        note = None if name is None else f"commit:{name}"
         with self._database.connection() as connection:
             with writing(connection):
                 done = connection.execute("SELECT text FROM notes WHERE name = ?", (note,)).fetchone()
@@ -157,7 +159,8 @@ class Bulk:
                     return False
                 for target, encoded in batches:
                     storage.append(connection, target, [encoded], wall_clock())
-                connection.execute("INSERT OR REPLACE INTO notes VALUES (?, ?)", (note, str(number)))
+                if note is not None:
+                    connection.execute("INSERT OR REPLACE INTO notes VALUES (?, ?)", (note, str(number)))
             with suppress(sqlite3.Error):  # what was written is there; a later checkpoint moves it
                 checkpoint(connection)
             return True

@@ -38,6 +38,8 @@ class Serde:
     fast_encode: Columns | None = field(default=None, repr=False, compare=False)
     """For a whole column; raises anything at a None or a wrong value, which the slow way then explains."""
     fast_decode: Columns | None = field(default=None, repr=False, compare=False)
+    kind: Any = field(default=None, repr=False, compare=False)
+    """The type it was made for; None where functions say what the bytes are."""
 
     def encode_column(self, column: list[Any]) -> list[bytes | None]:
         return self._convert(self.fast_encode, self.encode, column)
@@ -169,6 +171,7 @@ def _number_serde(kind: type, code: str) -> Serde:
         exact=kind is int,
         fast_encode=lambda column: list(map(packer.pack, column)),
         fast_decode=unpack_column,
+        kind=kind,
     )
 
 
@@ -182,6 +185,7 @@ def _bool_serde() -> Serde:
         exact=True,
         fast_encode=lambda column: list(map(encode, _all(bool, column))),
         fast_decode=lambda column: list(map(decode, column)),
+        kind=bool,
     )
 
 
@@ -208,6 +212,7 @@ def _json_serde(options: int = 0) -> Serde:
         _decoder(orjson.loads, "not JSON: {error}"),
         fast_encode=fast_encode,
         fast_decode=lambda column: list(map(orjson.loads, column)),
+        kind=Any,
     )
 
 
@@ -221,6 +226,7 @@ def _model_serde(kind: Any, encode: Convert, decode: Convert) -> Serde:
         _decoder(decode_or_null, f"not {short_name(kind)}: {{error}}"),
         fast_encode=lambda column: list(map(encode, _all(_runtime(kind), column))),
         fast_decode=lambda column: list(map(decode_or_null, column)),
+        kind=kind,
     )
 
 
@@ -252,6 +258,7 @@ STR = Serde(
     exact=True,
     fast_encode=lambda column: list(map(str.encode, column)),
     fast_decode=lambda column: list(map(bytes.decode, column)),
+    kind=str,
 )
 BYTES = Serde(
     "bytes",
@@ -261,6 +268,7 @@ BYTES = Serde(
     exact=True,
     fast_encode=_bytes_column,
     fast_decode=lambda column: column,
+    kind=bytes,
 )
 INT, FLOAT, BOOL = _number_serde(int, "q"), _number_serde(float, "d"), _bool_serde()
 JSON, JSON_KEY = _json_serde(), _json_serde(orjson.OPT_SORT_KEYS)

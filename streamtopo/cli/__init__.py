@@ -11,6 +11,8 @@ from streamtopo.cli.failures import Commands
 from streamtopo.cli.graph import graph
 from streamtopo.cli.groups import groups
 from streamtopo.cli.produce import produce
+from streamtopo.cli.reconcile import reconcile
+from streamtopo.cli.rollup import rollup
 from streamtopo.cli.topics import topics
 from streamtopo.cli.worker import worker
 
@@ -24,5 +26,5 @@ def main() -> None:
     """
 
 
-for command in (broker, completion, consume, graph, groups, produce, topics, worker):
+for command in (broker, completion, consume, graph, groups, produce, reconcile, rollup, topics, worker):
     main.add_command(command)

@@ -43,7 +43,7 @@ class _Place:
         if self.bytes <= most_bytes:
             return min(limit, len(self.waiting))
         sizes = accumulate(len(message) for message in islice(self.waiting, limit))
-        return 1 + sum(1 for _ in takewhile(lambda size: size < most_bytes, sizes))
+        return min(limit, 1 + sum(1 for _ in takewhile(lambda size: size < most_bytes, sizes)))
 
 
 class Reader:

@@ -1,0 +1,49 @@
+"""What an application declares for Spark, found from the command line, and the Spark that works on it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any
+
+import click
+
+from streamtopo.engine.loading import load_module
+from streamtopo.errors import StreamtopoError
+from streamtopo.spark.declaring import Declared, declared_in
+
+
+def chosen(app: str, names: Sequence[str], kind: type[Declared]) -> list[Declared]:
+    """Those of these names, or all, in the application's module or in a module "rollups" inside of it."""
+    what, found = f"@{kind.__name__.lower()}", declared_in(_modules(app), kind)
+    for name in names:
+        if name not in found:
+            raise StreamtopoError(f'{app} declares no {what} "{name}"; it has {", ".join(found) or "none"}')
+    if not found:
+        raise StreamtopoError(f'{app} declares no {what}; put functions with it there, or in "{app}.rollups"')
+    return [one for name, one in found.items() if name in names or not names]
+
+
+def _modules(app: str) -> list[ModuleType]:
+    module = load_module(app)
+    inner = f"{module.__name__}.rollups"
+    inside = hasattr(module, "__path__") and find_spec(inner)
+    return [module, import_module(inner)] if inside else [module]
+
+
+@contextmanager
+def spark_for(command: str, master: str) -> Iterator[Any]:
+    """A session, whose errors are explained; where PySpark is missing that is said."""
+    if find_spec("pyspark") is None:
+        raise StreamtopoError('this needs the extra "spark": pip install "streamtopo[spark]"')
+    from streamtopo.spark.session import explained, open_spark
+
+    progress = {"spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower()}
+    with explained(command), open_spark(command, master=master, settings=progress) as spark:
+        if spark.sparkContext.uiWebUrl and sys.stderr.isatty():
+            click.echo(f"Spark shows what it does at {spark.sparkContext.uiWebUrl}", err=True)
+        yield spark

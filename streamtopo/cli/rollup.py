@@ -1,0 +1,78 @@
+"""streamtopo rollup: bring the tables that an application declares up to date, with Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from streamtopo.cli.options import log_option
+from streamtopo.cli.tables import counted
+
+if TYPE_CHECKING:
+    from streamtopo.spark.rollups import Done
+
+
+def _time(_: click.Context, __: click.Parameter, text: str | None) -> int | None:
+    from streamtopo.spark.asked import timestamp
+
+    try:
+        return None if text is None else timestamp(text)
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is no time; give 2026-11-01 or 2026-11-01T12:00") from None
+
+
+@click.command()
+@click.argument("app")
+@click.argument("names", nargs=-1, metavar="[ROLLUP]...")
+@log_option
+@click.option("--out", metavar="DIR", default="rollups", show_default=True, help="Where the tables are.")
+@click.option("--master", metavar="URL", default="local[*]", show_default=True, help="The Spark that computes.")
+@click.option(
+    "--since", callback=_time, metavar="TIME", help="Leave out older records; a date, or date and time, of UTC."
+)
+@click.option(
+    "--trigger",
+    type=click.Choice(["once", "available-now", "continuous"]),
+    default="once",
+    show_default=True,
+    help="All that is new in one commit, in commits of a gigabyte, or until Ctrl-C.",
+)
+def rollup(app: str, names: Sequence[str], log: str, out: str, master: str, since: int | None, trigger: str) -> None:
+    """Bring the tables that APP declares up to date: all of them, or those that are named.
+
+    Rollups are declared with @rollup in the application's module, or in a module "rollups" inside of it. Each run reads
+    only records that are new; where the rollup does not say how to merge, the spans of time in which those lie are
+    computed anew. A table is a folder of Parquet files; what its manifest names counts, and a run that is killed leaves
+    the table as it was.
+
+    \b
+    Examples:
+      streamtopo rollup apps.wordcount
+      streamtopo rollup apps.wordcount top-words --out tables --since 2026-11-01
+      streamtopo rollup apps.wordcount --trigger continuous
+    """
+    from streamtopo.cli.declared import chosen, spark_for
+    from streamtopo.engine.loading import load_topology
+    from streamtopo.spark.declaring import Rollup, resolved
+
+    topology = load_topology(app)
+    declared = [resolved(one, topology) for one in chosen(app, names, Rollup)]
+    with spark_for(f"streamtopo rollup {app}", master) as spark:
+        from streamtopo.spark.rollups import Run, commits
+
+        runs = [Run(spark, one, log, out, since) for one in declared]
+        for done in commits(runs, trigger):
+            click.echo(_summary(done))
+
+
+def _summary(done: Done) -> str:
+    if not done.ranges:
+        return f"{done.rollup}: nothing new"
+    ranges = ", ".join(f"{number}: {start}-{end - 1}" for number, (start, end) in sorted(done.ranges.items()))
+    corrupt = f", {counted(done.corrupt, 'corrupt record')} left out" if done.corrupt else ""
+    return (
+        f"{done.rollup}: {counted(done.records, 'new record')} (offsets {ranges}), {counted(done.rows, 'row')} in "
+        f"{counted(done.buckets, 'span')} computed{corrupt}; {done.bytes / 1e6:.1f} MB in all, {done.seconds:.1f} s"
+    )

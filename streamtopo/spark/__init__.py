@@ -1,0 +1,28 @@
+"""Spark over the topics: a data source for the embedded log, and what is computed from it."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from streamtopo.errors import StreamtopoError
+from streamtopo.spark.declaring import expected, rollup
+
+if TYPE_CHECKING:
+    from streamtopo.spark.rollups import read_rollup
+    from streamtopo.spark.source import register
+    from streamtopo.spark.typed import read_topic
+
+__all__ = ["expected", "read_rollup", "read_topic", "register", "rollup"]
+
+# Loaded when they are asked for: an application that declares rollups runs in workers that have no Spark.
+_NEED_SPARK = {"read_rollup": "rollups", "read_topic": "typed", "register": "source"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _NEED_SPARK:
+        raise AttributeError(name)
+    try:
+        return getattr(import_module(f"{__name__}.{_NEED_SPARK[name]}"), name)
+    except ModuleNotFoundError as error:
+        raise StreamtopoError(f'{__name__}.{name} needs the extra "spark": pip install "streamtopo[spark]"') from error

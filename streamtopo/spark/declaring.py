@@ -1,0 +1,184 @@
+"""What an application declares for Spark, in plain Python: importing it needs no Spark."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from types import ModuleType
+from typing import Any, TypeVar
+
+from streamtopo.errors import TopologyError
+from streamtopo.serdes import BYTES, Serde, SerdeLike, serde_of
+from streamtopo.topology import Topology, valid_name
+
+MERGES = ("sum", "min", "max")
+_EVERY = re.compile(r"(\d+) (minute|hour|day|week)s?")
+_MS = {"minute": 60_000, "hour": 3_600_000, "day": 86_400_000, "week": 604_800_000}
+_MONDAY = 4 * 86_400_000
+"""The first one after 1970 began."""
+
+
+@dataclass(frozen=True)
+class Every:
+    """How time is cut into buckets: in UTC, weeks from Mondays on."""
+
+    unit: str
+    count: int
+
+    @property
+    def ms(self) -> int:
+        return self.count * _MS[self.unit]
+
+    @property
+    def origin(self) -> int:
+        return _MONDAY if self.unit == "week" else 0
+
+    @property
+    def whole_days(self) -> bool:
+        return self.unit in ("day", "week")
+
+    def start(self, bucket: int) -> int:
+        """In milliseconds."""
+        return bucket * self.ms + self.origin
+
+    def bucket(self, timestamp: int) -> int:
+        return (timestamp - self.origin) // self.ms
+
+    def shown(self, bucket: int) -> str:
+        moment = datetime.fromtimestamp(self.start(bucket) / 1000, UTC)
+        return moment.strftime("%Y-%m-%d" if self.whole_days else "%Y-%m-%d %H:%M:%S")
+
+    def __str__(self) -> str:
+        return f"{self.count} {self.unit}{'' if self.count == 1 else 's'}"
+
+
+def every_of(text: str) -> Every:
+    """As people write it.
+
+    >>> every_of("6 hours").ms, every_of("1 day").shown(1)
+    (21600000, '1970-01-02')
+    """
+    match = _EVERY.fullmatch(text)
+    if match is None or not int(match[1]):
+        raise TopologyError(f"{text!r} is no span of time for a rollup; give '15 minutes', '1 hour' or '1 day'")
+    return Every(match[2], int(match[1]))
+
+
+@dataclass(frozen=True)
+class Rollup:
+    name: str
+    topic: str
+    every: Every
+    keys: tuple[str, ...]
+    merge: Mapping[str, str]
+    """How a column of old and of new records become one; without any, what was touched is computed anew."""
+    key: Serde | None
+    value: Serde | None
+    function: Callable[[Any], Any]
+
+    @property
+    def bucket(self) -> str:
+        """The column that says to which span of time a row belongs."""
+        return self.every.unit
+
+    def definition(self) -> dict[str, Any]:
+        """What must stay as it is for old and new results to belong together."""
+        return {
+            "topic": self.topic,
+            "every": str(self.every),
+            "keys": list(self.keys),
+            "merge": dict(self.merge),
+        }
+
+
+def rollup(
+    name: str,
+    *,
+    every: str,
+    keys: Iterable[str] = (),
+    topic: str | None = None,
+    key: SerdeLike | None = None,
+    value: SerdeLike | None = None,
+    merge: Mapping[str, str] | None = None,
+) -> Callable[[Callable[[Any], Any]], Rollup]:
+    """An aggregation over a topic, by spans of time: the function gets a DataFrame and returns one.
+
+    The topic is the function's parameter unless it is named; types are those of the application's topology. The frame
+    has what `read_topic` gives and the start of each record's span, in a column called `day` for "1 day". The result
+    has that column, the keys and what was computed. `merge={"total": "sum"}` says that results of old and of new
+    records can be merged, column by column, by sum, min or max.
+    """
+
+    def declared(function: Callable[[Any], Any]) -> Rollup:
+        for column, how in (merge or {}).items():
+            if how not in MERGES:
+                raise TopologyError(f'rollup "{name}" merges "{column}" by {how!r}; there are {", ".join(MERGES)}')
+        return Rollup(
+            valid_name(name, "rollup"),
+            topic or next(iter(inspect.signature(function).parameters)),
+            every_of(every),
+            tuple(keys),
+            dict(merge or {}),
+            None if key is None else serde_of(key, key=True),
+            None if value is None else serde_of(value),
+            function,
+        )
+
+    return declared
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a topic, or store, should hold at last, computed in batch from its inputs."""
+
+    name: str
+    inputs: tuple[str, ...]
+    function: Callable[..., Any]
+
+
+def expected(name: str, *, inputs: Iterable[str] | None = None) -> Callable[[Callable[..., Any]], Expected]:
+    """The last value of each key in a topic, or store, as a batch computes it: for `streamtopo reconcile`.
+
+    The function gets a DataFrame for each input topic, as `read_topic` gives it, and returns key and value.
+    """
+
+    def declared(function: Callable[..., Any]) -> Expected:
+        return Expected(name, tuple(inputs or inspect.signature(function).parameters), function)
+
+    return declared
+
+
+Declared = TypeVar("Declared", Rollup, Expected)
+
+
+def declared_in(modules: Iterable[ModuleType], kind: type[Declared]) -> dict[str, Declared]:
+    """By name, in the order of the modules' text."""
+    found: dict[str, Declared] = {}
+    for module in modules:
+        for one in vars(module).values():
+            if isinstance(one, kind) and found.setdefault(one.name, one) is not one:
+                raise TopologyError(f'"{one.name}" is declared twice as @{kind.__name__.lower()}; rename one of them')
+    return found
+
+
+def resolved(rollup: Rollup, topology: Topology) -> Rollup:
+    """With the types of the topology where the rollup names none."""
+    key, value = serdes_of(topology, rollup.topic)
+    return replace(rollup, key=rollup.key or key, value=rollup.value or value)
+
+
+def serdes_of(topology: Topology, topic: str) -> tuple[Serde, Serde]:
+    """Of keys and values, as the topology reads, writes or logs the topic; bytes where it does not."""
+    for source in topology.sources:
+        if topic in map(topology.topic_of, source.topics) or source.matches(topic):
+            return source.key, source.value
+    for sink in topology.sinks:
+        if isinstance(sink.topic, str) and topology.topic_of(sink.topic) == topic:
+            return sink.key, sink.value
+    for store in topology.stores.values():
+        if topology.changelog_of(store.name) == topic:
+            return store.key, store.value
+    return BYTES, BYTES

@@ -1,0 +1,107 @@
+"""Reconciling: Spark computes in batch what the engine computed record by record, and reports every difference."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from streamtopo.errors import StreamtopoError
+from streamtopo.logs.embedded.bulk import Bulk
+from streamtopo.logs.embedded.storage import Extent
+from streamtopo.records import TopicPartition
+from streamtopo.spark.declaring import Expected, serdes_of
+from streamtopo.spark.typed import CORRUPT, path_of, read_topic
+from streamtopo.topology import Topology
+
+SHOWN = 10
+Standing = Mapping[TopicPartition, tuple[Extent, int]]
+
+
+@dataclass(frozen=True)
+class Difference:
+    key: Any
+    expected: Any
+    found: Any
+
+
+@dataclass(frozen=True)
+class Reconciled:
+    name: str
+    keys: int
+    differences: int
+    first: list[Difference]
+
+
+def reconcile(spark: SparkSession, topology: Topology, expected: Expected, log: str) -> Reconciled:
+    """Compare as of one moment, at which the application had processed all of its input."""
+    topic = topology.changelog_of(expected.name) if expected.name in topology.stores else expected.name
+    standing = _standing(topology, [topic, *expected.inputs], log)
+    inputs = [_read(spark, topology, log, one, standing, whole=True) for one in expected.inputs]
+    found = _latest(_read(spark, topology, log, topic, standing, whole=False))
+    wanted = expected.function(*inputs)
+    if not {"key", "value"} <= set(wanted.columns):
+        raise StreamtopoError(
+            f'@expected("{expected.name}") returns the columns {", ".join(wanted.columns)}; it needs key and value'
+        )
+    types = {name: found.schema[name].dataType for name in ("key", "value")}
+    wanted = wanted.select(*(F.col(name).cast(kind).alias(name) for name, kind in types.items()))
+    return _compared(expected.name, wanted, found)
+
+
+def _compared(name: str, wanted: DataFrame, found: DataFrame) -> Reconciled:
+    left, right = wanted.withColumn("here", F.lit(True)).alias("w"), found.withColumn("here", F.lit(True)).alias("f")
+    both = left.join(right, F.col("w.key").eqNullSafe(F.col("f.key")), "full_outer").select(
+        F.coalesce("w.key", "f.key").alias("key"),
+        F.col("w.value").alias("expected"),
+        F.col("f.value").alias("found"),
+        (F.col("w.here").eqNullSafe(F.col("f.here")) & F.col("w.value").eqNullSafe(F.col("f.value"))).alias("same"),
+    )
+    both = both.cache()
+    try:
+        keys, differences = both.agg(F.count("*"), F.count_if(~F.col("same"))).collect()[0]
+        rows = both.where(~F.col("same")).orderBy("key").limit(SHOWN).collect() if differences else []
+    finally:
+        both.unpersist()
+    return Reconciled(name, keys, differences, [Difference(row.key, row.expected, row.found) for row in rows])
+
+
+def _standing(topology: Topology, topics: list[str], log: str) -> Standing:
+    read = {topology.topic_of(name) for source in topology.sources for name in source.topics}
+    with closing(Bulk(path_of(log))) as bulk:
+        standing = bulk.standing(topology.application_id, {*topics, *read})
+    behind = sum(extent.end - position for part, (extent, position) in standing.items() if part.topic in read)
+    if behind:
+        raise StreamtopoError(
+            f'"{topology.application_id}" has {behind} records to process yet; let its worker catch up, and run this '
+            "again"
+        )
+    return standing
+
+
+def _read(
+    spark: SparkSession, topology: Topology, log: str, topic: str, standing: Standing, *, whole: bool
+) -> DataFrame:
+    """Up to the end that the topic had at that moment; `whole` refuses a topic that lost its beginning."""
+    extents = {part.partition: extent for part, (extent, _) in standing.items() if part.topic == topic}
+    for number, extent in extents.items():
+        if whole and extent.start:
+            raise StreamtopoError(
+                f"records of {topic}/{number} before offset {extent.start} were deleted, so nothing can be computed "
+                "from all of them"
+            )
+    key, value = serdes_of(topology, topic)
+    ends = {str(number): extent.end for number, extent in extents.items()}
+    records = read_topic(spark, log, topic, key=key, value=value, options={"endingOffsets": json.dumps(ends)})
+    return records.where(F.col(CORRUPT).isNull())
+
+
+def _latest(records: DataFrame) -> DataFrame:
+    """What a table of the topic holds: the last value of each key that was not deleted."""
+    last = records.groupBy("partition", "key").agg(F.max_by(F.struct("value"), "offset").alias("last"))
+    return last.select("key", "last.value").where(F.col("value").isNotNull())

@@ -1,0 +1,73 @@
+"""The Spark that commands and tests use: on this machine's cores unless another master is named."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from streamtopo.errors import StreamtopoError
+from streamtopo.spark.source import register
+
+SETTINGS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "8",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+}
+JAVA = 17
+
+
+@contextmanager
+def open_spark(
+    name: str, *, master: str = "local[*]", settings: Mapping[str, str] | None = None
+) -> Iterator[SparkSession]:
+    """With the source "streamtopo" known to it; stopped at the end of the block, unless it was there before."""
+    if (running := SparkSession.getActiveSession()) is not None:
+        register(running)
+        yield running
+        return
+    check_java()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.Builder().appName(name).master(master)
+    for setting, value in (SETTINGS | dict(settings or {})).items():
+        builder = builder.config(setting, value)
+    spark = builder.getOrCreate()
+    register(spark)
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+@contextmanager
+def explained(what: str) -> Iterator[None]:
+    """What went wrong in Spark, or in Python processes of Spark, in a sentence; the whole is the cause."""
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        text = str(error)
+        ours = re.search(r"streamtopo\.errors\.\w+: (.+)", text)
+        lines = [line for line in text.splitlines() if line.strip()]
+        raise StreamtopoError(f"{what}: {ours[1] if ours else lines[0] if lines else error!r}") from error
+
+
+def check_java() -> None:
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which(f"{home}/bin/java") if home else shutil.which("java")
+    if java is None:
+        where = f'JAVA_HOME "{home}"' if home else "the PATH"
+        raise StreamtopoError(f"Spark needs Java {JAVA} or newer, and {where} has none; install it, or set JAVA_HOME")
+    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    version = re.search(r'version "(\d+)', said)
+    if version is None or int(version[1]) < JAVA:
+        found = version[1] if version else f"one that says {said[:80]!r}"
+        raise StreamtopoError(f"Spark needs Java {JAVA} or newer, and {java} is {found}; install it, or set JAVA_HOME")

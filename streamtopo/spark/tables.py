@@ -1,0 +1,115 @@
+"""A rollup's table: Parquet files, and one manifest, replaced atomically, that says which of them count and why."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from streamtopo.errors import StreamtopoError
+
+MANIFEST, LOCK = "_manifest.json", "_lock"
+
+
+@dataclass(frozen=True)
+class Bucket:
+    files: list[str]
+    first: dict[str, int]
+    """For each partition the first offset that counts here: what it takes to compute it anew."""
+
+
+@dataclass(frozen=True)
+class Manifest:
+    definition: dict[str, Any]
+    log: str
+    topic: int
+    columns: str = ""
+    commit: int = 0
+    offsets: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """For each partition what all commits together read, the end excluded."""
+    latest: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """The same for the last commit."""
+    buckets: dict[str, Bucket] = field(default_factory=dict)
+    """By number, as text for JSON."""
+
+
+class Table:
+    """The directory of one rollup. What the manifest does not name, in `run=7-…/` of commit 7, does not count."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """The kernel lets go of it when the process dies."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        with (self.directory / LOCK).open("a") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise StreamtopoError(
+                    f'another process is writing "{self.directory}"; run this when that is done, or give another --out'
+                ) from None
+            yield
+
+    def manifest(self) -> Manifest | None:
+        try:
+            text = (self.directory / MANIFEST).read_text()
+        except FileNotFoundError:
+            return None
+        try:
+            raw = json.loads(text)
+            buckets = {number: Bucket(**bucket) for number, bucket in raw.pop("buckets").items()}
+            return Manifest(**raw, buckets=buckets)
+        except (ValueError, TypeError, KeyError) as error:
+            raise StreamtopoError(f'"{self.directory / MANIFEST}" cannot be read: {error}') from error
+
+    def write(self, manifest: Manifest) -> None:
+        """From here on the new files count, and no others; after a power cut too."""
+        for run in self.directory.glob(f"run={manifest.commit}-*"):
+            for path in (*run.rglob("*"), run):
+                _sync(path)
+        new = self.directory / f"{MANIFEST}.new"
+        new.write_text(json.dumps(asdict(manifest), indent=1))
+        _sync(new)
+        new.rename(self.directory / MANIFEST)
+        _sync(self.directory)
+
+    def sweep(self, manifest: Manifest | None) -> None:
+        """Remove what does not count: what the last commit replaced, and what a killed run left."""
+        kept = set() if manifest is None else files(manifest)
+        for run in self.directory.glob("run=*"):
+            inside = {str(file.relative_to(self.directory)): file for file in run.rglob("*.parquet")}
+            for name in inside.keys() - kept:
+                inside[name].unlink(missing_ok=True)
+            if not inside.keys() & kept:
+                shutil.rmtree(run, ignore_errors=True)
+
+    def written(self, run: str) -> Mapping[str, list[str]]:
+        """The files of a run, by the number of the bucket."""
+        found: dict[str, list[str]] = {}
+        for file in sorted((self.directory / run).glob("bucket=*/*.parquet")):
+            number = file.parent.name.partition("=")[2]
+            found.setdefault(number, []).append(str(file.relative_to(self.directory)))
+        return found
+
+    def size(self, manifest: Manifest) -> int:
+        return sum((self.directory / file).stat().st_size for file in files(manifest))
+
+
+def files(manifest: Manifest) -> set[str]:
+    return {file for bucket in manifest.buckets.values() for file in bucket.files}
+
+
+def _sync(path: Path) -> None:
+    file = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)

@@ -1,0 +1,146 @@
+"""Topics as typed columns: bytes read by Spark itself, as the serdes that the application declares would read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StringType, StructType, VariantType
+
+from streamtopo.errors import StreamtopoError
+from streamtopo.serdes import Serde, SerdeLike, serde_of
+from streamtopo.spark.shapes import fields, is_struct, spark_type
+from streamtopo.spark.source import register
+
+RECORD = ("key", "value", "topic", "partition", "offset", "timestamp", "headers")
+CORRUPT = "_corrupt"
+_JSON = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
+
+
+class Decoded(NamedTuple):
+    value: Column
+    fits: Column
+    """False where the bytes are not what was declared; nulls fit."""
+
+
+def read_topic(
+    spark: SparkSession,
+    log: str,
+    topic: str,
+    *,
+    key: SerdeLike = bytes,
+    value: SerdeLike = bytes,
+    options: Mapping[str, str] | None = None,
+) -> DataFrame:
+    """The records of a topic: key and value as declared, and the fields of a dataclass as columns of their own.
+
+    A field that is called like something of the record (`timestamp`) is in `value` only. Keys and values that do not
+    fit are null, and their bytes are in the column `_corrupt`. Options are those of the data source.
+    """
+    register(spark)
+    reader = spark.read.format("streamtopo").option("path", path_of(log)).option("topic", topic)
+    return typed(reader.options(**options or {}).load(), key, value)
+
+
+def path_of(log: str) -> str:
+    scheme, colon, rest = log.partition(":")
+    if not colon or scheme != "embedded":
+        raise StreamtopoError(f'Spark reads embedded logs here, not "{log}"; give embedded:DIRECTORY')
+    # Spark's own processes may have been started elsewhere.
+    return str(Path(rest.partition("?")[0] or ".streamtopo").absolute())
+
+
+def typed(records: DataFrame, key: SerdeLike, value: SerdeLike) -> DataFrame:
+    """Records with keys and values in bytes, batch or streaming, as `read_topic` shows them."""
+    kinds = {"key": _kind(key), "value": _kind(value)}
+    others = [name for name in records.columns if name not in kinds]
+    for name, kind in kinds.items():
+        decoded = _decoded(F.col(name), kind)
+        records = records.withColumns({f"_{name}": decoded.value, f"_{name}_fits": decoded.fits})
+    corrupt = F.struct(*(F.when(~F.col(f"_{name}_fits"), F.col(name)).alias(name) for name in kinds))
+    columns = [F.when(F.col(f"_{name}_fits"), F.col(f"_{name}")).alias(name) for name in kinds]
+    shown = records.select(
+        *columns, *others, F.when(~(F.col("_key_fits") & F.col("_value_fits")), corrupt).alias(CORRUPT)
+    )
+    value_fields = fields(kinds["value"]) if is_struct(kinds["value"]) else []
+    own = [field.name for field in value_fields if field.name not in shown.columns]
+    return shown.select("*", *(F.col(f"value.`{name}`").alias(name) for name in own))
+
+
+def _kind(spec: SerdeLike) -> Any:
+    serde = serde_of(spec)
+    if serde.kind is None:
+        raise StreamtopoError(
+            f'serde "{serde.name}" is made of Python functions, and Spark reads bytes itself; declare the topic as '
+            "bytes, and take the bytes apart with Spark's functions"
+        )
+    return spec if serde.kind is Any and not isinstance(spec, Serde) else serde.kind
+
+
+def _decoded(column: Column, kind: Any) -> Decoded:
+    decoded = _PLAIN[kind](column) if kind in _PLAIN else _json(column, kind)
+    return Decoded(decoded.value, column.isNull() | F.coalesce(decoded.fits, F.lit(False)))
+
+
+def _str(column: Column) -> Decoded:
+    text = column.cast("string")
+    return Decoded(text, F.is_valid_utf8(text))
+
+
+def _int(column: Column) -> Decoded:
+    """`conv` to a negative base reads 16 hexadecimal digits as a signed number."""
+    fits = F.length(column) == 8
+    return Decoded(F.when(fits, F.conv(F.hex(column), 16, -10).cast("long")), fits)
+
+
+def _float(column: Column) -> Decoded:
+    bits = _int(column)
+    number = F.reflect(F.lit("java.lang.Double"), F.lit("longBitsToDouble"), bits.value).cast("double")
+    return Decoded(F.when(bits.fits, number), bits.fits)
+
+
+def _bool(column: Column) -> Decoded:
+    byte = F.hex(column)
+    return Decoded(byte == "01", byte.isin("00", "01"))
+
+
+_PLAIN = {bytes: lambda column: Decoded(column, F.lit(True)), str: _str, int: _int, float: _float, bool: _bool}
+
+
+# -- JSON
+
+
+def _json(column: Column, kind: Any) -> Decoded:
+    text = column.cast("string")
+    shape = spark_type(kind)
+    is_null = text == "null"
+    if not isinstance(shape, StructType):
+        is_open = isinstance(shape, VariantType)
+        parsed = F.try_parse_json(text) if is_open else F.from_json(text, shape.simpleString())
+        return Decoded(F.when(~is_null, parsed), is_null | parsed.isNotNull())
+    parsed = F.from_json(text, StructType([*shape.fields]).add(CORRUPT, StringType()), _JSON)
+    fits = parsed.isNotNull() & parsed[CORRUPT].isNull() & ~_lacks(parsed, kind) & F.is_valid_utf8(text)
+    return Decoded(F.when(~is_null, _with_defaults(parsed, kind)), is_null | fits)
+
+
+def _lacks(parsed: Column, kind: Any) -> Column:
+    """Whether a field that has no default is missing, here or in a dataclass that is a field."""
+    missing = F.lit(False)
+    for field in fields(kind):
+        column = parsed.getField(field.name)
+        if field.required:
+            missing = missing | column.isNull()
+        if is_struct(field.kind):
+            missing = missing | (column.isNotNull() & _lacks(column, field.kind))
+    return missing
+
+
+def _with_defaults(parsed: Column, kind: Any) -> Column:
+    def filled(name: str, default: Any) -> Column:
+        column = parsed.getField(name)
+        return (column if default is None else F.coalesce(column, F.lit(default))).alias(name)
+
+    return F.struct(*(filled(field.name, field.default) for field in fields(kind)))

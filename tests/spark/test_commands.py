@@ -1,0 +1,128 @@
+"""streamtopo rollup and reconcile, on word count and a worker that has counted."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from pyspark.sql import SparkSession
+
+from apps.wordcount import topology
+from streamtopo import Worker
+from streamtopo.cli import main
+from streamtopo.errors import StreamtopoError
+from streamtopo.logs import Topic
+from streamtopo.logs.embedded import EmbeddedLog
+from streamtopo.records import Columns, TopicPartition
+from streamtopo.serdes import INT
+from streamtopo.spark import read_rollup, session
+from streamtopo.stores.memory import MemoryStore
+
+LINES = ["To be or not to be", " that  is the\tquestion", "", "Größe ÄPFEL Ωmega", "to\u00a0be \u2003 BE"]
+
+
+@pytest.fixture
+def wordcount(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> EmbeddedLog:
+    """Sentences of two days, and their counts."""
+    monkeypatch.chdir(tmp_path)
+    log = EmbeddedLog()
+    for name in ("sentences", "word-counts"):
+        log.create(Topic(name, 2))
+    say(log, LINES)
+    work(log)
+    return log
+
+
+def say(log: EmbeddedLog, lines: list[str]) -> None:
+    for number, line in enumerate(lines):
+        at = number % 2 * 86_400_000
+        log.append(TopicPartition("sentences", number % 2), Columns([None], [line.encode()], [at]))
+
+
+def work(log: EmbeddedLog) -> None:
+    worker = Worker(topology, log, lambda stores, partition: MemoryStore(), commit_pause=0)
+    deadline = time.monotonic() + 120
+    while sum(state_lag(log)) or worker.run_once(0):
+        worker.run_once(0.01)
+        assert time.monotonic() < deadline
+    worker.close()
+
+
+def state_lag(log: EmbeddedLog) -> list[int]:
+    positions = log.groups()["wordcount"].positions if "wordcount" in log.groups() else {}
+    read = [name for name in log.topics() if name == "sentences" or name.endswith("-repartition")]
+    parts = [TopicPartition(name, number) for name in read for number in range(2)]
+    return [log.end(part) - (positions[part].offset if part in positions else 0) for part in parts]
+
+
+def command(*arguments: Any) -> Result:
+    return CliRunner().invoke(main, list(map(str, arguments)))
+
+
+def test_rollups_of_word_count(spark: SparkSession, wordcount: EmbeddedLog) -> None:
+    first = command("rollup", "apps.wordcount")
+    assert first.exit_code == 0, first.output
+    said = first.stdout.splitlines()
+    assert [line.split(";")[0] for line in said] == [
+        "words-by-day: 5 new records (offsets 0: 0-2, 1: 0-1), 11 rows in 2 spans computed",
+        "top-words: 5 new records (offsets 0: 0-2, 1: 0-1), 11 rows in 2 spans computed",
+    ]
+    say(wordcount, ["be"])
+    assert command("rollup", "apps.wordcount", "words-by-day", "--trigger", "available-now").exit_code == 0
+    counted = Counter(word.lower() for line in [*LINES, "be"] for word in line.split())
+    found = read_rollup(spark, "rollups", "words-by-day").groupBy("word").sum("count").collect()
+    assert {row[0]: row[1] for row in found} == counted
+    assert command("rollup", "apps.wordcount", "words-by-day").stdout == "words-by-day: nothing new\n"
+
+
+def test_reconciling_word_count(spark: SparkSession, wordcount: EmbeddedLog) -> None:
+    result = command("reconcile", "apps.wordcount")
+    assert (result.exit_code, result.stdout) == (
+        0,
+        "word-counts: 11 keys, no difference\ncounts: 11 keys, no difference\n",
+    )
+    target = TopicPartition("word-counts", 0)
+    wordcount.append(target, Columns([b"be", b"extra"], [INT.encode(99), INT.encode(1)], [0, 0]))
+    result = command("reconcile", "apps.wordcount", "word-counts")
+    assert result.exit_code == 1
+    assert result.stdout.splitlines()[0].endswith("keys, 2 differences")
+    assert "  'extra': expected None, found 1" in result.stdout
+    say(wordcount, ["more"])
+    result = command("reconcile", "apps.wordcount")
+    assert (result.exit_code, "has 1 records to process yet" in result.output) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["rollup", "apps.wordcount", "nothing"], 'declares no @rollup "nothing"; it has words-by-day, top-words'),
+        (["rollup", "streamtopo.testing"], "has no Topology"),
+        (["rollup", "apps.wordcount", "--since", "soon"], "'soon' is no time"),
+        (["rollup", "apps.wordcount", "--log", "memory:"], "give embedded:DIRECTORY"),
+        (["reconcile", "apps.wordcount", "--log", "embedded:nowhere"], 'there is no log at "'),
+    ],
+)
+def test_what_is_wrong_is_said(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = command(*arguments)
+    assert result.exit_code in (1, 2)
+    assert said in result.output
+    assert not (tmp_path / ".streamtopo").exists()
+
+
+def test_java_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(StreamtopoError, match="needs Java 17 or newer, and the PATH has none"):
+        session.check_java()
+    java = tmp_path / "java"
+    java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n")
+    java.chmod(0o755)
+    with pytest.raises(StreamtopoError, match=r"needs Java 17 or newer, and .*java is 11; install it"):
+        session.check_java()

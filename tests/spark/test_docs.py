@@ -1,0 +1,44 @@
+"""docs/spark.md: its examples run, one after the other, on the topics that they speak of."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from apps.wordcount import topology
+from apps.wordcount.rollups import words_by_day
+from streamtopo.logs import Topic
+from streamtopo.logs.embedded import EmbeddedLog
+from streamtopo.records import Columns, TopicPartition
+from streamtopo.spark.declaring import resolved
+from streamtopo.spark.rollups import Run
+
+TEXT = (Path(__file__).parents[2] / "docs" / "spark.md").read_text()
+BLOCKS = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+
+
+def test_the_examples_run(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    log = EmbeddedLog(".streamtopo")
+    topics = {
+        "sentences": [b"to be", b"or not to be", b"ah"],
+        "readings": [b'{"site":"north","celsius":21.5}', b'{"site":"north","celsius":18.5}', b"no JSON"],
+        "shouted": [],
+    }
+    now = round(datetime(2026, 11, 18, 12, tzinfo=UTC).timestamp() * 1000)
+    for name, values in topics.items():
+        log.create(Topic(name, 1))
+        log.append(TopicPartition(name, 0), Columns([None] * len(values), list(values), [now] * len(values)))
+    known: dict[str, object] = {"__name__": __name__}  # dataclasses look for their module
+    for block in BLOCKS:
+        if "read_rollup" in block:  # `streamtopo rollup` has been run by then
+            (done,) = Run(spark, resolved(words_by_day, topology), "embedded:.streamtopo", "rollups").commits()
+            assert done.rows == 5
+        block = re.sub(r'"(.streamtopo|checkpoints/.*)"', rf'"{tmp_path}/\1"', block)  # Spark was started elsewhere
+        exec(compile(block, "docs/spark.md", "exec"), known)
+    assert len(BLOCKS) == 7
+    log.close()

@@ -1,0 +1,176 @@
+"""Rollups: after any number of runs, wherever they were killed, the table is what one batch would compute."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from streamtopo.errors import StreamtopoError
+from streamtopo.logs import Topic
+from streamtopo.logs.embedded import EmbeddedLog
+from streamtopo.records import Columns
+from streamtopo.spark import read_rollup, rollup, rollups
+from streamtopo.spark.declaring import Rollup
+from streamtopo.spark.rollups import Done, Run
+from streamtopo.spark.tables import Table
+from tests.logs.records import T0
+from tests.spark.rolling import HOUR, answer, feed, merged, recomputed
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(spark: SparkSession, one: Rollup, log: EmbeddedLog, since: int | None = None) -> Done:
+    (done,) = Run(spark, one, f"embedded:{log.path}", str(log.path / "out"), since).commits()
+    return done
+
+
+def table(spark: SparkSession, one: Rollup, log: EmbeddedLog, out: Path | None = None) -> Counter[tuple[int, str]]:
+    rows = (
+        read_rollup(spark, str(out or log.path / "out"), one.name).selectExpr("unix_millis(hour) AS ms", "*").collect()
+    )
+    found = Counter({(row.ms // HOUR, row.site): row.n for row in rows})
+    assert len(found) == len(rows)
+    return found
+
+
+@pytest.mark.parametrize("one", [merged, recomputed], ids=lambda one: str(one.name))
+def test_each_run_reads_what_is_new(spark: SparkSession, log: EmbeddedLog, one: Rollup) -> None:
+    feed(log, 0, (1, "a 5"), (1, "b 1"), (2, "a 2"))
+    feed(log, 1, (1, "a 9"))
+    first = run(spark, one, log)
+    assert (first.ranges, first.records, first.buckets, first.rows) == ({0: (0, 3), 1: (0, 1)}, 4, 2, 3)
+    assert table(spark, one, log) == answer(log)
+    feed(log, 1, (1, "a 7"), (-3, "late 1"))  # a bucket that is there, and one of 1969
+    second = run(spark, one, log)
+    assert (second.ranges, second.records, second.buckets) == ({1: (1, 3)}, 2, 2)
+    assert table(spark, one, log) == answer(log)
+    assert run(spark, one, log).ranges == {}
+    if one is merged:
+        highest = {
+            row.most for row in read_rollup(spark, str(log.path / "out"), "merged").where("site = 'a'").collect()
+        }
+        assert highest == {9, 2}
+    files = list((log.path / "out" / one.name).rglob("*.parquet"))
+    assert len(files) == 4  # what was replaced stays for those who read it, until the next commit
+
+
+def test_triggers(spark: SparkSession, log: EmbeddedLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rollups, "COMMIT_BYTES", 1)
+    monkeypatch.setattr(rollups, "PAUSE", 0)
+    feed(log, 0, (1, "a 5"))
+    feed(log, 0, (1, "a 5"), (2, "a 5"))
+    one = Run(spark, merged, f"embedded:{log.path}", str(log.path / "out"))
+    assert [done.ranges for done in rollups.commits([one], "available-now")] == [{0: (0, 1)}, {0: (1, 3)}]
+    endless = rollups.commits([one], "continuous")
+    for _ in range(2):
+        feed(log, 1, (1, "b 5"))
+        assert next(endless).records == 1
+    assert table(spark, merged, log) == answer(log)
+
+
+def test_corrupt_records_are_counted_and_left_out(spark: SparkSession, log: EmbeddedLog) -> None:
+    feed(log, 0, (1, "a 5"))
+    log.append(T0, Columns([None] * 2, [b"\xff", b"a 1"], [HOUR, (1 << 63) - 1]))
+    done = run(spark, merged, log)
+    assert (done.records, done.rows, done.corrupt) == (3, 1, 2)
+    assert table(spark, merged, log) == {(1, "a"): 1}
+    log.append(T0, Columns([None], [b"\xff"], [9 * HOUR]))
+    done = run(spark, merged, log)
+    assert (done.records, done.rows, done.corrupt) == (1, 0, 1)
+
+
+def test_a_function_may_leave_everything_out(spark: SparkSession, log: EmbeddedLog) -> None:
+    feed(log, 0, (1, "a 5"))
+    nothing = rollup("nothing", every="1 hour", topic="t")(lambda t: t.where("1 = 0").groupBy("hour").count())
+    assert (run(spark, nothing, log).rows, run(spark, nothing, log).ranges) == (0, {})
+    assert read_rollup(spark, str(log.path / "out"), "nothing").collect() == []
+
+
+def test_since_leaves_older_spans_out(spark: SparkSession, log: EmbeddedLog) -> None:
+    feed(log, 0, (1, "a 5"), (2, "a 5"), (3, "a 5"))
+    run(spark, merged, log, since=2 * HOUR + 5)
+    assert table(spark, merged, log) == {(2, "a"): 1, (3, "a"): 1}
+    feed(log, 0, (1, "a 5"), (2, "a 5"))
+    run(spark, merged, log)  # remembered
+    assert table(spark, merged, log) == {(2, "a"): 2, (3, "a"): 1}
+    with pytest.raises(StreamtopoError, match="was computed with since"):
+        run(spark, merged, log, since=0)
+
+
+def test_deleted_records(spark: SparkSession, log: EmbeddedLog) -> None:
+    feed(log, 0, (1, "a 5"), (2, "a 5"))
+    run(spark, merged, log)
+    run(spark, recomputed, log)
+    log.delete_before(T0, 2)
+    feed(log, 0, (1, "a 5"))
+    run(spark, merged, log)
+    assert table(spark, merged, log) == {(1, "a"): 2, (2, "a"): 1}
+    with pytest.raises(StreamtopoError, match=r"older ones of it were deleted from t/0.*declare merge="):
+        run(spark, recomputed, log)
+    assert table(spark, recomputed, log) == {(1, "a"): 1, (2, "a"): 1}
+    feed(log, 0, (9, "a 5"))
+    log.delete_before(T0, 4)
+    with pytest.raises(StreamtopoError, match=r"records 3 to 3 of t/0 were deleted before"):
+        run(spark, merged, log)
+
+
+def test_two_at_once_and_other_topics_are_refused(spark: SparkSession, log: EmbeddedLog) -> None:
+    feed(log, 0, (1, "a 5"))
+    with (
+        Table(log.path / "out" / "merged").locked(),
+        pytest.raises(StreamtopoError, match="another process is writing"),
+    ):
+        run(spark, merged, log)
+    run(spark, merged, log)
+    daily = rollup("merged", every="1 day", topic="t", value=str)(merged.function)
+    with pytest.raises(StreamtopoError, match="was computed with every = '1 hour', and now it is '1 day'"):
+        run(spark, daily, log)
+    log.delete("t")
+    log.create(Topic("t", 2))
+    with pytest.raises(StreamtopoError, match="was computed from another topic"):
+        run(spark, merged, log)
+
+
+def test_what_a_function_must_return(spark: SparkSession, log: EmbeddedLog) -> None:
+    feed(log, 1, (1, "a 5"))
+    lacking = rollup("x", every="1 day", keys=["site"])(lambda t: t.groupBy("day").count())
+    with pytest.raises(StreamtopoError, match='"x" returns the columns day, count; it needs day, site'):
+        run(spark, lacking, log)
+    moved = rollup("y", every="1 day")(
+        lambda t: t.groupBy(t.day.cast("date").alias("d")).count().selectExpr("d + 1 AS day")
+    )
+    with pytest.raises(StreamtopoError, match="returns rows for another day than its records have"):
+        run(spark, moved, log)
+    with pytest.raises(StreamtopoError, match='there is no rollup "y"'):
+        read_rollup(spark, str(log.path / "out"), "y")
+
+
+def test_a_run_that_is_killed_is_repeated(spark: SparkSession, log: EmbeddedLog, tmp_path: Path) -> None:
+    url, outs = f"embedded:{log.path}", [tmp_path / phase for phase in ("writing", "before", "after")]
+    feed(log, 0, (1, "a 5"), (2, "b 5"))
+    run(spark, merged, log)
+    for out in outs:
+        shutil.copytree(log.path / "out", out)
+    feed(log, 1, (1, "a 5"), (3, "c 5"))
+    command = [sys.executable, "-m", "tests.spark.rolling", url]
+    children = [
+        subprocess.Popen([*command, str(out), out.name], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        for out in outs
+    ]
+    for child in children:
+        said, _ = child.communicate(timeout=600)
+        assert child.returncode == -signal.SIGKILL, said.decode()
+    for out in outs:
+        old = {(1, "a"): 1, (2, "b"): 1}
+        assert table(spark, merged, log, out) == (answer(log) if out.name == "after" else old)
+        (done,) = Run(spark, merged, url, str(out)).commits()
+        assert bool(done.ranges) == (out.name != "after")
+        assert table(spark, merged, log, out) == answer(log)
+        assert len(list((out / "merged").rglob("*.parquet"))) == 4  # one was replaced; what was left behind is gone

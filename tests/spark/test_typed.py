@@ -1,0 +1,187 @@
+"""Typed columns: what the serdes write is what Spark reads, and what does not fit is set aside."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from enum import Enum
+from typing import Any, TypedDict
+from uuid import UUID
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from streamtopo import Serde
+from streamtopo.errors import StreamtopoError
+from streamtopo.logs.embedded import EmbeddedLog
+from streamtopo.records import Columns
+from streamtopo.serdes import serde_of
+from streamtopo.spark import read_topic
+from tests.logs.records import T0
+
+
+class Colour(Enum):
+    RED = "red"
+
+
+@dataclass
+class Place:
+    lat: float
+    name: str = "nowhere"
+
+
+@dataclass
+class Reading:
+    site: str
+    celsius: float
+    at: datetime
+    day: date
+    place: Place
+    colour: Colour
+    price: Decimal
+    id: UUID
+    tags: list[str] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+    anything: Any = None
+    note: str | None = None
+    timestamp: int = 7
+    quality: int = 100
+
+
+READING = Reading(
+    "a",
+    1.5,
+    datetime(2026, 11, 18, 9, 30, 0, 123456, tzinfo=UTC),
+    date(2026, 11, 18),
+    Place(52.5),
+    Colour.RED,
+    Decimal("12.34"),
+    UUID(int=5),
+    ["x", "y"],
+    {"n": 3},
+    {"deep": [1]},
+)
+
+
+def write(log: EmbeddedLog, kind: Any, *values: Any) -> None:
+    """Bytes are written as they are, for what a serde would not write."""
+    encoded = [one if one is None or isinstance(one, bytes) else serde_of(kind).encode(one) for one in values]
+    log.append(T0, Columns([None] * len(values), encoded, list(range(len(values)))))
+
+
+def values(frame: DataFrame) -> list[Any]:
+    return [row.value for row in frame.sort("offset").collect()]
+
+
+@pytest.fixture
+def topic(spark: SparkSession, log: EmbeddedLog) -> Any:
+    return lambda kind, **options: read_topic(spark, f"embedded:{log.path}", "t", value=kind, **options)
+
+
+PLAIN = [
+    (str, ["", "Größe 😀", "x" * 1000], b"\xff\xfe"),
+    (int, [0, 1, -1, 2**63 - 1, -(2**63)], b"1234567"),
+    (float, [0.0, -0.1, 1e308, 5e-324, math.inf, -math.inf, 2 / 3], b"123456789"),
+    (bool, [True, False], b"\x02"),
+    (list[int], [[1, 2], []], b"[1"),
+    (dict[str, float], [{"a": 1.5}, {}], b"{"),
+]
+
+
+@pytest.mark.parametrize(("kind", "good", "bad"), PLAIN, ids=lambda value: str(value)[:12])
+def test_plain_values(log: EmbeddedLog, topic: Any, kind: Any, good: list[Any], bad: bytes) -> None:
+    write(log, kind, *good, None, bad)
+    found = topic(kind)
+    assert values(found) == [*good, None, None]
+    corrupt = found.where("_corrupt is not null").collect()
+    assert [(row.offset, bytes(row._corrupt.value), row._corrupt.key) for row in corrupt] == [
+        (len(good) + 1, bad, None)
+    ]
+
+
+def test_a_dataclass_gives_columns(log: EmbeddedLog, topic: Any) -> None:
+    write(log, Reading, READING)
+    (row,) = topic(Reading).collect()
+    assert (row.site, row.celsius, row.day, row.colour) == ("a", 1.5, date(2026, 11, 18), "red")
+    assert row["at"].astimezone(UTC) == READING.at
+    assert (row.place.asDict(), row.price, row.id) == ({"lat": 52.5, "name": "nowhere"}, READING.price, str(READING.id))
+    assert (row.tags, row.counts, row.note, row.anything.toPython()) == (["x", "y"], {"n": 3}, None, {"deep": [1]})
+    assert row.timestamp.astimezone(UTC) == datetime.fromtimestamp(0, UTC)  # the record's
+    assert (row.value.timestamp, row._corrupt) == (7, None)
+
+
+@dataclass
+class Small:
+    site: str
+    inner: Place
+    quality: int = 100
+
+
+def test_what_a_serde_would_refuse_is_set_aside(log: EmbeddedLog, topic: Any) -> None:
+    good = b'{"site":"a","inner":{"lat":1},"more":true}'
+    bad = [
+        b"no json",
+        b'{"site":"a"}',
+        b'{"site":"a","inner":{}}',
+        b'{"site":"a","inner":{"lat":"x"}}',
+        b'{"inner":{"lat":1}}',
+        b'["a"]',
+        b'{"site":"\xff","inner":{"lat":1}}',
+        b"",
+    ]
+    write(log, Small, good, b"null", None, *bad)
+    for one in bad:
+        with pytest.raises(StreamtopoError):
+            serde_of(Small).decode(one)
+    found = topic(Small).sort("offset").collect()
+    assert [row.site for row in found] == ["a"] + [None] * 10
+    assert [row._corrupt and bytes(row._corrupt.value) for row in found] == [None, None, None, *bad]
+    assert found[0].quality == 100  # the schema gained a field with a default
+
+
+class Movie(TypedDict):
+    title: str
+    year: int
+
+
+def test_a_typed_dict_gives_columns(log: EmbeddedLog, topic: Any) -> None:
+    write(log, Movie, {"title": "Metropolis", "year": 1927}, b'{"title":"M"}')
+    found = topic(Movie).sort("offset").collect()
+    assert [(row.title, row.year, row._corrupt) for row in found] == [("Metropolis", 1927, None), ("M", None, None)]
+
+
+def test_open_json_is_a_variant(log: EmbeddedLog, topic: Any) -> None:
+    write(log, dict, {"user": 7, "tags": ["x"]}, b"{", b"null")
+    found = topic(dict).selectExpr("offset", "variant_get(value, '$.user', 'int') AS user", "_corrupt IS NULL AS ok")
+    assert sorted(map(tuple, found.collect())) == [(0, 7, True), (1, None, False), (2, None, True)]
+
+
+def test_keys_have_types_too(log: EmbeddedLog, spark: SparkSession) -> None:
+    log.append(T0, Columns([serde_of(int).encode(5), b"bad"], [b"v", b"w"], [0, 0]))
+    found = read_topic(spark, f"embedded:{log.path}", "t", key=int, value=str).sort("offset").collect()
+    assert [(row.key, row.value) for row in found] == [(5, "v"), (None, "w")]
+    assert (bytes(found[1]._corrupt.key), found[1]._corrupt.value) == (b"bad", None)
+
+
+@dataclass
+class Tree:
+    children: list[Tree]
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        (Serde("mine", bytes, bytes), 'serde "mine" is made of Python functions'),
+        (Tree, "Tree holds itself"),
+    ],
+)
+def test_what_has_no_columns_is_said(topic: Any, kind: Any, said: str) -> None:
+    with pytest.raises(StreamtopoError, match=said):
+        topic(kind)
+
+
+def test_other_logs_are_refused(spark: SparkSession) -> None:
+    with pytest.raises(StreamtopoError, match="give embedded:DIRECTORY"):
+        read_topic(spark, "memory:", "t")

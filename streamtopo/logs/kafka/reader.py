@@ -55,7 +55,7 @@ class Reader:
         self._lock = threading.Lock()
         self._heard = 0.0
 
-    def read(self, source: TopicPartition, offset: int, limit: int, most_bytes: float) -> Batch:
+    def read(self, source: TopicPartition, offset: int, limit: int, most_bytes: float = inf) -> Batch:
         """Up to the end that committed records have now."""
         with self._lock, explained(f"read {source}"):
             place = self._places.get(source)

@@ -6,6 +6,7 @@ from streamtopo.dsl.kstream import KStream
 from streamtopo.dsl.ktable import KTable
 from streamtopo.engine.worker import Worker
 from streamtopo.errors import StreamtopoError
+from streamtopo.hosting import host, lifespan
 from streamtopo.processors import Processor, ProcessorContext, Record
 from streamtopo.serdes import Serde
 from streamtopo.stores.build import key_value_store
@@ -23,5 +24,7 @@ __all__ = [
     "StreamtopoError",
     "Topology",
     "Worker",
+    "host",
     "key_value_store",
+    "lifespan",
 ]

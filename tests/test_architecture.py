@@ -20,6 +20,8 @@ LAYERS = [  # from top to bottom; what shares a line is independent of each othe
     {"pytest_plugin"},
     {"testing"},
     {"__init__"},
+    {"web"},
+    {"hosting"},
     {"engine"},
     {"dsl", "drawing"},
     {"operators"},
@@ -36,12 +38,14 @@ ONLY_IN = {
     "click": {"cli"},
     "confluent_kafka": {"logs.kafka"},
     "msgspec": {"serdes", "models"},
-    "orjson": {"serdes", "engine.task", "engine.fingerprint", "drawing.as_json"},
+    "orjson": {"serdes", "engine.task", "engine.fingerprint", "hosting.peers", "web", "drawing.as_json"},
     "pyarrow": {"logs.embedded"},
     "pytest": {"pytest_plugin"},
     "rich": {"cli"},
     "rocksdict": {"stores.rocks"},
     "sqlite3": {"logs.embedded"},
+    "starlette": {"web"},
+    "uvicorn": {"web"},
 }
 DESCRIPTION = {"dsl", "drawing", "operators", "processors", "topology"}
 IMPURE = {"asyncio", "io", "os", "pathlib", "shutil", "socket", "subprocess", "tempfile", "threading", "time"}

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from streamtopo.engine.metrics import Restoring
 from streamtopo.engine.outbox import Outbox
+from streamtopo.engine.plan import Plan
 from streamtopo.engine.restore import Restoration
 from streamtopo.engine.task import Options, Task, TaskId
 from streamtopo.engine.topics import Topics
@@ -35,6 +36,7 @@ class Tasks:
         topics: Topics,
         open_store: OpenStore,
         options: Options,
+        address: str = "",
     ) -> None:
         self.ready: dict[TaskId, Task] = {}
         self.opening: dict[TaskId, Opening] = {}
@@ -44,8 +46,12 @@ class Tasks:
         self._topics = topics
         self._open_store = open_store
         self._options = options
-        self.member: Member = log.join(topology.application_id, topics.plan.topics)
+        self.member: Member = log.join(topology.application_id, topics.plan.topics, address)
         self.outbox = Outbox(self.member.send, topics.partitions)
+
+    @property
+    def plan(self) -> Plan:
+        return self._topics.plan
 
     def follow_assignment(self, commit: Callable[[], object]) -> None:
         """Close what the group took away, after a last commit, and begin to open what it gave."""

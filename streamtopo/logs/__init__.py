@@ -92,6 +92,8 @@ class GroupState(NamedTuple):
 
     members: Mapping[str, frozenset[TopicPartition]]
     positions: Mapping[TopicPartition, Position]
+    addresses: Mapping[str, str] = {}
+    """Where members answer queries, of those that do."""
 
 
 class Log(Protocol):
@@ -123,8 +125,11 @@ class Log(Protocol):
 
     def delete_before(self, partition: TopicPartition, offset: int) -> None: ...
 
-    def join(self, group: str, topics: Iterable[tuple[str, ...]]) -> Member:
-        """Take part in a group that shares the partitions of these topics; each tuple is shared out as one."""
+    def join(self, group: str, topics: Iterable[tuple[str, ...]], address: str = "") -> Member:
+        """Take part in a group that shares the partitions of these topics; each tuple is shared out as one.
+
+        The group's other members, and whoever looks at it, can see the address.
+        """
         ...
 
     def groups(self) -> Mapping[str, GroupState]:

@@ -10,6 +10,7 @@ from streamtopo.cli.failures import Commands
 from streamtopo.cli.graph import graph
 from streamtopo.cli.groups import groups
 from streamtopo.cli.produce import produce
+from streamtopo.cli.query import query
 from streamtopo.cli.topics import topics
 from streamtopo.cli.worker import worker
 
@@ -23,5 +24,5 @@ def main() -> None:
     """
 
 
-for command in (completion, consume, graph, groups, produce, topics, worker):
+for command in (completion, consume, graph, groups, produce, query, topics, worker):
     main.add_command(command)

@@ -78,9 +78,8 @@ class Hosted:
         return self._engine.error
 
     def metrics(self) -> Metrics | None:
-        """None while there is no worker: before the start, after the end, between one that failed and the next."""
-        worker = self._engine.worker
-        return None if worker is None else worker.metrics()
+        """As of a moment ago; None while there is no worker, as between one that failed and the next."""
+        return self._engine.glimpse.metrics
 
     # -- what it does
 

@@ -13,6 +13,7 @@ from enum import Enum
 from streamtopo.engine.interpreter import brisk_switching
 from streamtopo.engine.running import run
 from streamtopo.engine.worker import Worker
+from streamtopo.hosting.glimpse import Glimpse
 from streamtopo.hosting.states import AppState, Life
 
 logger = logging.getLogger("streamtopo")
@@ -38,6 +39,7 @@ class Engine:
     def __init__(self, make: Callable[[], Worker], life: Life, on_uncaught: Callable[[BaseException], object]) -> None:
         self.worker: Worker | None = None
         self.error: BaseException | None = None
+        self.glimpse = Glimpse()
         self._paused = False
         self._make = make
         self._life = life
@@ -97,9 +99,11 @@ class Engine:
             return self._failed(error)
         finally:
             self.worker = None
+            self.glimpse.forget()
         return True
 
     def _look(self, worker: Worker) -> None:
+        self.glimpse.look(worker)
         self._life.move(AppState.REBALANCING if worker.opening else AppState.RUNNING)
 
     def _failed(self, error: BaseException) -> bool:

@@ -22,10 +22,10 @@ from streamtopo.hosting.peers import PATH, answer
 from streamtopo.hosting.query import stores_of
 from streamtopo.hosting.states import AppState
 from streamtopo.hosting.stores import Stores
+from streamtopo.hosting.texts import MalformedKey, key_of, shown
 from streamtopo.stores import StoreSpec
 from streamtopo.topology import Topology
 from streamtopo.web.openapi import description
-from streamtopo.web.texts import MalformedKey, key_of, shown
 
 _MOST_ROWS = 10_000
 _ROWS = 100

@@ -86,7 +86,8 @@ async def test_the_topology_is_drawn(app: AsyncApp) -> None:
 async def test_health_follows_the_engine(app: AsyncApp) -> None:
     async with client_of(app) as client:
         assert (await client.get("/health/ready")).json() == {"state": "running"}
-        tasks = (await client.get("/tasks")).json()
+        while (tasks := (await client.get("/tasks")).json()).get("records") != 5:
+            await asyncio.sleep(0.001)
         assert (tasks["state"], tasks["tasks"], tasks["records"]) == ("running", ["0_0", "0_1", "0_2"], 5)
         await app.close()
         assert (await client.get("/health/ready")).status_code == 503

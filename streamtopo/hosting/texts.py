@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 
+from streamtopo.errors import StreamtopoError
 from streamtopo.serdes import Serde
 
 _PLAIN: dict[str, Callable[[str], Any]] = {
@@ -17,7 +18,7 @@ _PLAIN: dict[str, Callable[[str], Any]] = {
 }
 
 
-class MalformedKey(ValueError):
+class MalformedKey(StreamtopoError):
     """The text is no key of the store."""
 
 

@@ -15,6 +15,7 @@ from streamtopo.dsl.suppressed import Suppressed, until_time_limit, until_window
 from streamtopo.dsl.windowed import SessionWindowedKStream, TimeWindowedKStream
 from streamtopo.engine.worker import Worker
 from streamtopo.errors import StreamtopoError
+from streamtopo.hosting import host, lifespan
 from streamtopo.processors import Processor, ProcessorContext, Record, ValueTransformer
 from streamtopo.serdes import Serde
 from streamtopo.stores.build import key_value_store, session_store, versioned_store, window_store
@@ -48,7 +49,9 @@ __all__ = [
     "Windowed",
     "Windows",
     "Worker",
+    "host",
     "key_value_store",
+    "lifespan",
     "session_store",
     "session_windowed",
     "time_windowed",

@@ -21,6 +21,8 @@ LAYERS = [  # from top to bottom; what shares a line is independent of each othe
     {"testing"},
     {"driver_stores"},
     {"__init__"},
+    {"web"},
+    {"hosting"},
     {"engine", "spark"},
     {"dsl", "drawing"},
     {"operators"},
@@ -39,7 +41,16 @@ ONLY_IN = {
     "click": {"cli"},
     "confluent_kafka": {"logs.kafka"},
     "msgspec": {"serdes", "models"},
-    "orjson": {"serdes", "operators.buffer", "engine.task", "engine.fingerprint", "drawing.as_json"},
+    "orjson": {
+        "serdes",
+        "operators.buffer",
+        "engine.task",
+        "engine.fingerprint",
+        "hosting.peers",
+        "hosting.texts",
+        "web",
+        "drawing.as_json",
+    },
     "pyarrow": {"logs.embedded", "spark.columns"},
     "py4j": {"spark.session"},
     "pyspark": {"spark"},
@@ -47,6 +58,8 @@ ONLY_IN = {
     "rich": {"cli"},
     "rocksdict": {"stores.rocks"},
     "sqlite3": {"logs.embedded"},
+    "starlette": {"web"},
+    "uvicorn": {"web"},
 }
 DESCRIPTION = {"dsl", "drawing", "operators", "processors", "topology"}
 IMPURE = {"asyncio", "io", "os", "pathlib", "shutil", "socket", "subprocess", "tempfile", "threading", "time"}

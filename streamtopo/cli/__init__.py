@@ -11,6 +11,7 @@ from streamtopo.cli.failures import Commands
 from streamtopo.cli.graph import graph
 from streamtopo.cli.groups import groups
 from streamtopo.cli.produce import produce
+from streamtopo.cli.query import query
 from streamtopo.cli.reconcile import reconcile
 from streamtopo.cli.rollup import rollup
 from streamtopo.cli.topics import topics
@@ -26,5 +27,5 @@ def main() -> None:
     """
 
 
-for command in (broker, completion, consume, graph, groups, produce, reconcile, rollup, topics, worker):
+for command in (broker, completion, consume, graph, groups, produce, query, reconcile, rollup, topics, worker):
     main.add_command(command)

@@ -15,6 +15,7 @@ from typing import Any
 import click
 
 from streamtopo.cli.failures import FAILED, told
+from streamtopo.cli.serving import Web, answering, arguments
 from streamtopo.config import WorkerConfig
 from streamtopo.engine.lifeline import Lifeline
 from streamtopo.engine.loading import load_topology
@@ -28,12 +29,13 @@ _BETWEEN_REPORTS = 0.2
 _DURATIONS = {"commit_interval", "commit_pause"}
 
 
-def command(app: str, log: str, config: WorkerConfig, lifeline: int) -> list[str]:
+def command(app: str, log: str, config: WorkerConfig, web: Web, lifeline: int) -> list[str]:
     """All options are given, so that the environment and pyproject.toml have no say any more."""
     verbose = ["--verbose"] if "streamtopo.verbose" in click.get_current_context().meta else []
     return [
         *(sys.executable, "-m", "streamtopo", "worker", app, "--log", log),
         *(option for field in fields(config) for option in _option(field.name, getattr(config, field.name))),
+        *arguments(web),
         *verbose,
         *("--lifeline", str(lifeline)),
     ]
@@ -49,26 +51,32 @@ def _option(name: str, value: Any) -> Iterator[str]:
         yield f"{flag}={value}{'ms' if name in _DURATIONS else ''}"
 
 
-def work_for_a_pool(context: click.Context, descriptor: int, app: str, log: str, config: WorkerConfig) -> None:
+def work_for_a_pool(
+    context: click.Context, descriptor: int, app: str, log: str, config: WorkerConfig, web: Web
+) -> None:
     lifeline = Lifeline(descriptor)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     logging.basicConfig(format="%(message)s")
     logging.getLogger("streamtopo").setLevel(logging.INFO)
     try:
-        _work(lifeline, app, log, config)
+        _work(lifeline, app, log, config, web)
     except StreamtopoError as error:
         lifeline.fail(told(error, context))
         context.exit(FAILED)
 
 
-def _work(lifeline: Lifeline, app: str, url: str, config: WorkerConfig) -> None:
+def _work(lifeline: Lifeline, app: str, url: str, config: WorkerConfig, web: Web) -> None:
     """The pool, and it alone, counts signals: every SIGTERM only asks to come to an end."""
     topology = load_topology(app)
-    with closing(open_log(url)) as log:
-        worker = Worker(topology, log, config=config)
+    with closing(open_log(url)) as log, answering(web, topology, log, config) as (worker, look):
         signal.signal(signal.SIGTERM, lambda *_: worker.stop())
         reports = _Reports(lifeline)
-        run(worker, each_turn=lambda: reports.report(worker), signals=False)
+
+        def each_turn() -> None:
+            look()
+            reports.report(worker)
+
+        run(worker, each_turn=each_turn, signals=False)
         lifeline.report(worker.metrics())
 
 

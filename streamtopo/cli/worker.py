@@ -16,6 +16,7 @@ import click
 
 from streamtopo.cli.failures import FAILED
 from streamtopo.cli.options import Setting, log_option, worker_options
+from streamtopo.cli.serving import Web, answering, web_options
 from streamtopo.config import WorkerConfig
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ _SHOW_CURSOR = b"\x1b[?25h"
 @click.option("--demo", is_flag=True, help="Feed the application its own sample input, and show what comes of it.")
 @log_option
 @worker_options
+@web_options
 @click.option("--lifeline", type=int, hidden=True, help="For processes of a pool: the descriptor that leads to it.")
 @click.pass_context
 def worker(
@@ -52,6 +54,7 @@ def worker(
     demo: bool,
     log: str,
     config: WorkerConfig,
+    web: Web,
     lifeline: int | None,
 ) -> None:
     """Run APP until Ctrl-C or SIGTERM, which commit; a second one ends it at once.
@@ -65,14 +68,14 @@ def worker(
     if lifeline is not None:
         from streamtopo.cli.pooled import work_for_a_pool
 
-        work_for_a_pool(context, lifeline, app, log, config)
+        work_for_a_pool(context, lifeline, app, log, config, web)
     elif demo:
-        run(app, processes, log, replace(config, create_topics=config.create_topics or _DEMO_PARTITIONS), demo)
+        run(app, processes, log, replace(config, create_topics=config.create_topics or _DEMO_PARTITIONS), web, demo)
     else:
-        run(app, processes, log, config, demo)
+        run(app, processes, log, config, web, demo)
 
 
-def run(app: str, processes: int, url: str, config: WorkerConfig, demo: bool) -> None:
+def run(app: str, processes: int, url: str, config: WorkerConfig, web: Web, demo: bool) -> None:
     from streamtopo.cli.banner import banner
     from streamtopo.cli.demonstration import Demonstration, demo_of
     from streamtopo.cli.pooled import command
@@ -80,7 +83,6 @@ def run(app: str, processes: int, url: str, config: WorkerConfig, demo: bool) ->
     from streamtopo.engine.loading import load_module, load_topology
     from streamtopo.engine.pool import Pool
     from streamtopo.engine.topics import Topics
-    from streamtopo.engine.worker import Worker
     from streamtopo.logs.opening import open_log
 
     signals = Signals()
@@ -96,17 +98,23 @@ def run(app: str, processes: int, url: str, config: WorkerConfig, demo: bool) ->
         stack.enter_context(logged(view))
         watch = Watch(view, demonstration)
         if processes == 1:
-            _work_here(Worker(topology, log, config=config), watch, signals)
+            worker, look = stack.enter_context(answering(web, topology, log, config, view.say))
+            _work_here(worker, look, watch, signals)
         else:
-            pool = Pool(lambda lifeline: command(app, url, config, lifeline), processes, view.say)
+            pool = Pool(lambda lifeline: command(app, url, config, web, lifeline), processes, view.say)
             _work_in(pool, watch, signals, view)
 
 
-def _work_here(worker: Worker, watch: Watch, signals: Signals) -> None:
+def _work_here(worker: Worker, look: Callable[[], object], watch: Watch, signals: Signals) -> None:
     from streamtopo.engine.running import run as run_worker
 
     signals.stop = worker.stop
-    run_worker(worker, each_turn=lambda: watch.look(worker.metrics), signals=False)
+
+    def each_turn() -> None:
+        look()
+        watch.look(worker.metrics)
+
+    run_worker(worker, each_turn=each_turn, signals=False)
     watch.end(worker.metrics())
 
 

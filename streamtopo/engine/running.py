@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import signal
 import threading
 import time
@@ -10,6 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from types import FrameType
 from typing import TYPE_CHECKING
+
+from streamtopo.engine.interpreter import quiet_collector
 
 if TYPE_CHECKING:
     from streamtopo.engine.worker import Worker
@@ -27,7 +28,7 @@ def run(worker: Worker, *, each_turn: Callable[[], object] = lambda: None, signa
     Without `signals` they are left to somebody else, who calls `worker.stop`.
     """
     cleaned = time.monotonic()
-    with stopping_on_signals(worker.stop) if signals else nullcontext(), _quiet_collector():
+    with stopping_on_signals(worker.stop) if signals else nullcontext(), quiet_collector:
         try:
             while not worker.stopping:
                 worked = worker.run_once(_LONGEST_WAIT)
@@ -67,17 +68,3 @@ def stopping_on_signals(stop: Callable[[], object]) -> Iterator[None]:
         yield
     finally:
         restore()
-
-
-@contextmanager
-def _quiet_collector() -> Iterator[None]:
-    """Chunks make many objects that die without cycles; looking for cycles among them costs half of the time."""
-    before = gc.get_threshold()
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(100_000, 50, 1000)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
-        gc.unfreeze()

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from streamtopo.engine.metrics import Restoring
 from streamtopo.engine.outbox import Outbox
+from streamtopo.engine.plan import Plan
 from streamtopo.engine.restore import Restoration
 from streamtopo.engine.task import Options, Task, TaskId
 from streamtopo.engine.topics import Topics
@@ -44,6 +45,7 @@ class Tasks:
         open_store: OpenStore,
         options: Options,
         *,
+        address: str = "",
         exactly_once: bool = True,
     ) -> None:
         self.ready: dict[TaskId, Task] = {}
@@ -55,8 +57,14 @@ class Tasks:
         self._topics = topics
         self._open_store = open_store
         self._options = options
-        self.member: Member = log.join(topology.application_id, topics.plan.topics, exactly_once=exactly_once)
+        self.member: Member = log.join(
+            topology.application_id, topics.plan.topics, address=address, exactly_once=exactly_once
+        )
         self.outbox = Outbox(self.member.send, topics.partitions)
+
+    @property
+    def plan(self) -> Plan:
+        return self._topics.plan
 
     def follow_assignment(self, commit: Callable[[], object]) -> None:
         """Close what the group took away, after a last commit, and begin to open what it gave.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -14,11 +14,12 @@ from streamtopo.engine.globals import Globals
 from streamtopo.engine.journal import Entry, RoundEntry, TickEntry
 from streamtopo.engine.metrics import Metrics
 from streamtopo.engine.pace import Pace
+from streamtopo.engine.plan import Plan
 from streamtopo.engine.purging import Purging
 from streamtopo.engine.running import run, wall_clock
 from streamtopo.engine.stations import Failure
 from streamtopo.engine.task import Options, Task, TaskId
-from streamtopo.engine.tasks import OpenStore, Tasks
+from streamtopo.engine.tasks import Opening, OpenStore, Tasks
 from streamtopo.engine.topics import Topics
 from streamtopo.errors import LogError, SerdeError, StepError
 from streamtopo.logs import Log, Outcome
@@ -49,7 +50,8 @@ class Worker:
     """One member of the group and the tasks it is assigned; all calls but `stop` from one thread.
 
     `Worker(topology, log="embedded:.streamtopo", on_error="skip").run()` works until it is stopped; the options are
-    those of `WorkerConfig`. `open_store` and `now` are for tests, which have stores and a clock of their own.
+    those of `WorkerConfig`. `address` tells other members where this one answers queries. `open_store` and `now` are
+    for tests, which have stores and a clock of their own.
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class Worker:
         now: Callable[[], int] = wall_clock,
         config: WorkerConfig | None = None,
         depth_first: bool = False,
+        address: str = "",
         **options: Any,
     ) -> None:
         self.config = config or config_of(**options)
@@ -69,6 +72,8 @@ class Worker:
         self.log = log
         self.skipped = 0
         self.stopping = False
+        self.paused = False
+        """Process nothing, but commit what was done and keep the place in the group; may be set from any thread."""
         self._refused = 0
         self._few = False
         self._now = now
@@ -79,13 +84,24 @@ class Worker:
         self._globals = Globals(topology, log, topics.partitions, told)
         told = told._replace(global_states=self._globals.states)
         self._purging = Purging(topology, log)
-        self._tasks = Tasks(topology, log, topics, open_store, told, exactly_once=self.config.exactly_once)
+        self._tasks = Tasks(
+            topology, log, topics, open_store, told, address=address, exactly_once=self.config.exactly_once
+        )
         self.member = self._tasks.member
 
     @property
     def tasks(self) -> dict[TaskId, Task]:
         """Those that are restored and at work."""
         return self._tasks.ready
+
+    @property
+    def plan(self) -> Plan:
+        return self._tasks.plan
+
+    @property
+    def opening(self) -> Mapping[TaskId, Opening]:
+        """Those that are being restored."""
+        return self._tasks.opening
 
     # -- for whoever runs it
 
@@ -149,7 +165,7 @@ class Worker:
         if self._few and not restored:
             self._pace.rest(timeout)
         read = self._read(0.0 if updated or restored or self._pace.undurable or self._in_hand() else timeout)
-        worked = self._process() | self._tick()
+        worked = not self.paused and self._process() | self._tick()
         idle = not read and not worked
         self._few = read < self.config.chunk // _FEW and not self._in_hand()
         due = self._pace.due(caught_up=idle) or self._caches_full()
@@ -161,7 +177,7 @@ class Worker:
         """Returns how many records there were; a gap counts as one."""
         limit = self.config.chunk
         inputs = [one for task in self.tasks.values() for one in task.inputs.values()]
-        full = {one.partition for one in inputs if one.waiting.size >= limit}
+        full = {one.partition for one in inputs if self.paused or one.waiting.size >= limit}
         batches = self.member.poll(_POLL_CHUNKS * limit, timeout, full, self._give_back)
         for batch in batches:
             task = self._tasks.reading(batch.source)
@@ -176,8 +192,9 @@ class Worker:
         self._tasks.close_readers(partitions)
 
     def _in_hand(self) -> bool:
-        """Whether rows were read that wait for their round."""
-        return any(one.waiting.size for task in self.tasks.values() for one in task.inputs.values())
+        """Whether rows were read that wait for their round, and may have it."""
+        waiting = (one.waiting.size for task in self.tasks.values() for one in task.inputs.values())
+        return not self.paused and any(waiting)
 
     def _process(self) -> bool:
         """One round of each task that has one."""

@@ -106,6 +106,8 @@ class GroupState(NamedTuple):
 
     members: Mapping[str, frozenset[TopicPartition]]
     positions: Mapping[TopicPartition, Position]
+    addresses: Mapping[str, str] = {}
+    """Where members answer queries, of those that do."""
 
 
 class Log(Protocol):
@@ -139,9 +141,12 @@ class Log(Protocol):
 
     def delete_before(self, partition: TopicPartition, offset: int) -> None: ...
 
-    def join(self, group: str, topics: Iterable[tuple[str, ...]], *, exactly_once: bool = True) -> Member:
+    def join(
+        self, group: str, topics: Iterable[tuple[str, ...]], *, address: str = "", exactly_once: bool = True
+    ) -> Member:
         """Take part in a group that shares the partitions of these topics; each tuple is shared out as one.
 
+        The group's other members, and whoever looks at it, can see the address, if the log can keep it.
         Without `exactly_once` a log may do things twice after a failure, if it gains from that.
         """
         ...

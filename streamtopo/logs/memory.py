@@ -75,9 +75,14 @@ class MemoryLog:
         with self._changed:
             self._partition(partition).compact()
 
-    def join(self, group: str, topics: Iterable[tuple[str, ...]], *, exactly_once: bool = True) -> MemoryMember:
+    def join(
+        self, group: str, topics: Iterable[tuple[str, ...]], *, address: str = "", exactly_once: bool = True
+    ) -> MemoryMember:
         with self._changed:
-            return MemoryMember(self, self._groups.setdefault(group, _Group()), topics)
+            member = MemoryMember(self, self._groups.setdefault(group, _Group()), topics)
+            if address:
+                member._group.addresses[member.id] = address
+            return member
 
     def groups(self) -> Mapping[str, GroupState]:
         with self._changed:
@@ -292,6 +297,7 @@ class _Group:
         self.members: dict[str, Subscription] = {}
         self.owners: dict[TopicPartition, tuple[str, int]] = {}
         self.positions: dict[TopicPartition, Position] = {}
+        self.addresses: dict[str, str] = {}
         self.epoch = 0
 
     def owners_of(self) -> dict[TopicPartition, str]:
@@ -300,7 +306,7 @@ class _Group:
     def state(self) -> GroupState:
         owners = self.owners_of().items()
         owned = {member: frozenset(part for part, owner in owners if owner == member) for member in self.members}
-        return GroupState(owned, dict(self.positions))
+        return GroupState(owned, dict(self.positions), dict(self.addresses))
 
     def take_over(self, partition: TopicPartition, member: str) -> int:
         self.epoch += 1
@@ -309,6 +315,7 @@ class _Group:
 
     def forget(self, member: str) -> None:
         self.members.pop(member, None)
+        self.addresses.pop(member, None)
         self.owners = {part: owner for part, owner in self.owners.items() if owner[0] != member}
 
     def forget_partitions(self, gone: set[TopicPartition]) -> None:

@@ -63,7 +63,9 @@ class MemoryStore:
     @contextmanager
     def snapshot(self) -> Iterator[MemoryStore]:
         taken = MemoryStore()
-        taken._rows = dict(self._rows)
+        # In one go, because the task's thread may be writing: what it is about to delete is None for a moment.
+        rows = dict(self._rows)
+        taken._rows = {key: value for key, value in rows.items() if value is not None}
         yield taken
 
     def close(self) -> None:

@@ -281,7 +281,7 @@ def test_the_readme_has_every_option_with_its_environment_and_default() -> None:
             f"`{option.name}`" if option.name in keywords else "",
             f"`{option.opts[0]}`",
             f"`{option.envvar}`" if option.envvar else "",
-            f"`{option.default}`" if option.envvar else "",
+            f"`{option.default}`" if option.show_default and option.envvar else "",
         ]
         for option in worker.params
         if isinstance(option, click.Option) and not option.hidden and option.name != "verbose"

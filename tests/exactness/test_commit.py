@@ -30,7 +30,7 @@ class DisturbedMember(MemoryMember):
 
 
 class DisturbedLog(MemoryLog):
-    def join(self, group: str, topics: object, *, exactly_once: bool = True) -> MemoryMember:
+    def join(self, group: str, topics: object, *, address: str = "", exactly_once: bool = True) -> MemoryMember:
         member = super().join(group, topics)  # type: ignore[arg-type]
         member.__class__ = DisturbedMember
         return member

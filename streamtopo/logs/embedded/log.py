@@ -15,7 +15,7 @@ from streamtopo.logs.embedded.checkpoints import Checkpoints
 from streamtopo.logs.embedded.cleaning import Cleaner, Policy
 from streamtopo.logs.embedded.database import Database, Now, reading, wall_clock, writing
 from streamtopo.logs.embedded.member import EmbeddedMember
-from streamtopo.logs.embedded.presence import LEASE, alive
+from streamtopo.logs.embedded.presence import LEASE, address_of, alive
 from streamtopo.records import Batch, Columns, TopicPartition
 
 
@@ -117,8 +117,12 @@ class EmbeddedLog:
 
     # -- groups and notes
 
-    def join(self, group: str, topics: Iterable[tuple[str, ...]], *, exactly_once: bool = True) -> EmbeddedMember:
-        member = EmbeddedMember(self._database, self._checkpoints, group, topics, lease=self._lease, now=self._now)
+    def join(
+        self, group: str, topics: Iterable[tuple[str, ...]], *, address: str = "", exactly_once: bool = True
+    ) -> EmbeddedMember:
+        member = EmbeddedMember(
+            self._database, self._checkpoints, group, topics, lease=self._lease, now=self._now, address=address
+        )
         self._members.add(member)
         return member
 
@@ -132,7 +136,8 @@ class EmbeddedLog:
         """The dead are in the tables until another member of their group looks after them."""
         members = self._database.directory / "members"
         living = {id: owned for id, owned in state.members.items() if alive(members, id, self._lease)}
-        return state._replace(members=living)
+        addresses = {id: address for id in living if (address := address_of(members, id))}
+        return state._replace(members=living, addresses=addresses)
 
     def note(self, name: str) -> str | None:
         with self._database.connection() as connection:

@@ -36,6 +36,7 @@ class EmbeddedMember:
         *,
         lease: float,
         now: Now,
+        address: str = "",
     ) -> None:
         self._database = database
         self._checkpoints = checkpoints
@@ -46,7 +47,7 @@ class EmbeddedMember:
         self._members = database.directory / "members"
         with database.explained():
             self._connection = database.connect()
-            self._presence = Presence(self._members, lease)
+            self._presence = Presence(self._members, lease, address)
         self.id = self._presence.id
         self._fetcher = Fetcher(self._connection)
         self._owned: dict[TopicPartition, int] = {}

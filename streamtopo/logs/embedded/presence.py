@@ -1,4 +1,7 @@
-"""Who is alive: a member holds a kernel lock on a file of its own, and writes into it that it is not stopped."""
+"""Who is alive: a member holds a kernel lock on a file of its own, and writes into it that it is not stopped.
+
+The file is eight bytes with the time of the last sign of life, and behind them where the member answers queries.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +25,13 @@ class Presence:
     They are written to the file, not the database: no transaction, no fsync, and no news for anyone.
     """
 
-    def __init__(self, members: Path, lease: float) -> None:
+    def __init__(self, members: Path, lease: float, address: str = "") -> None:
         self.id = uuid.uuid4().hex
         self._path = members / self.id
         self._file = _locked(self._path)
         self._used = time.monotonic()
         self._left = threading.Event()
-        self._sign()
+        self._sign(address.encode())
         self._thread = threading.Thread(target=self._show, args=(min(1.0, lease / 10),), daemon=True)
         self._thread.start()
 
@@ -47,9 +50,9 @@ class Presence:
             if time.monotonic() - self._used < UNUSED:
                 self._sign()
 
-    def _sign(self) -> None:
+    def _sign(self, address: bytes = b"") -> None:
         with suppress(OSError):  # a full disk: the file is there, and the lock speaks for us until the lease ends
-            os.pwrite(self._file, _since_boot().to_bytes(8, "big"), 0)
+            os.pwrite(self._file, _since_boot().to_bytes(8, "big") + address, 0)
 
 
 def _locked(path: Path) -> int:
@@ -75,6 +78,13 @@ def alive(members: Path, id: str, lease: float) -> bool:
         return False
     finally:
         os.close(file)
+
+
+def address_of(members: Path, id: str) -> str:
+    try:
+        return (members / id).read_bytes()[8:].decode()
+    except FileNotFoundError:
+        return ""
 
 
 def remove_files_of_dead(members: Path) -> None:

@@ -88,7 +88,10 @@ class KafkaLog:
 
     # -- groups and notes
 
-    def join(self, group: str, topics: Iterable[tuple[str, ...]], *, exactly_once: bool = True) -> KafkaMember:
+    def join(
+        self, group: str, topics: Iterable[tuple[str, ...]], *, address: str = "", exactly_once: bool = True
+    ) -> KafkaMember:
+        """Kafka keeps no addresses: a member's is known to nobody."""
         member = KafkaMember(self._settings, self._admin, group, topics, exactly_once=exactly_once)
         self._members.add(member)
         return member

@@ -1,0 +1,101 @@
+"""The web face of a worker on the command line: its options, and how it is served beside the work."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from streamtopo.cli.options import Setting
+from streamtopo.config import WorkerConfig
+from streamtopo.errors import ConfigError
+
+if TYPE_CHECKING:
+    from streamtopo.engine.worker import Worker
+    from streamtopo.logs import Log
+    from streamtopo.topology import Topology
+
+_TOKEN = "STREAMTOPO_WEB_TOKEN"
+
+
+class Web(NamedTuple):
+    """Where a worker answers queries; a worker without a port does not."""
+
+    port: int | None
+    host: str
+    token: str | None
+
+
+def web_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Gives the command `web`."""
+
+    @functools.wraps(command)
+    def with_web(*, web_port: int | None, web_host: str, web_token: str | None, **given: Any) -> Any:
+        return command(web=Web(web_port, web_host, web_token), **given)
+
+    for option in reversed(_OPTIONS):
+        with_web = option(with_web)
+    return with_web
+
+
+_OPTIONS = [
+    click.option(
+        "--web-port",
+        cls=Setting,
+        type=click.IntRange(0, 65535),
+        metavar="N",
+        show_envvar=True,
+        help="Answer queries over HTTP; 0 takes a free port. Without it there is no server.",
+    ),
+    click.option(
+        "--web-host",
+        cls=Setting,
+        default="127.0.0.1",
+        show_default=True,
+        show_envvar=True,
+        help="The address to serve.",
+    ),
+    click.option("--web-token", cls=Setting, show_envvar=True, help="What requests must show: Authorization: Bearer …"),
+]
+
+
+@contextmanager
+def answering(
+    web: Web, topology: Topology, log: Log, config: WorkerConfig, say: Callable[[str], object] | None = None
+) -> Iterator[tuple[Worker, Callable[[], object]]]:
+    """A worker and, if that is wanted, its server; and what is to be called after each turn.
+
+    Without `say` the worker is one of a pool, which share a port.
+    """
+    from streamtopo.engine.worker import Worker
+
+    if web.port is None:
+        yield Worker(topology, log, config=config), lambda: None
+        return
+    try:
+        from streamtopo.web.serving import Server
+    except ModuleNotFoundError as error:
+        raise ConfigError('--web-port needs the extra "web": pip install "streamtopo[web]"') from error
+    from streamtopo.engine.interpreter import brisk_switching
+    from streamtopo.hosting.glimpse import LookedAt
+
+    with Server(web.port, host=web.host, token=web.token, shared=say is None) as server, brisk_switching:
+        worker = Worker(topology, log, config=config, address=server.address)
+        face = LookedAt(topology, worker, address=server.address, token=web.token)
+        server.serve(face)
+        if say is not None:
+            say(f"{'answers at':<12} {server.address}")
+        yield worker, face.look
+
+
+def arguments(web: Web) -> list[str]:
+    """For the processes of a pool. The token is no argument, which all users of the machine could read."""
+    if web.port is None:
+        return []
+    if web.token is not None:
+        os.environ[_TOKEN] = web.token
+    return ["--web-port", str(web.port), "--web-host", web.host]

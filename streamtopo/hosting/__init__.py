@@ -1,0 +1,95 @@
+"""The engine inside other programs: `host` for scripts and asyncio, `lifespan` for ASGI services."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from streamtopo.config import config_of
+from streamtopo.dsl.builder import StreamsBuilder
+from streamtopo.durations import Duration, milliseconds
+from streamtopo.logs import Log
+from streamtopo.logs.opening import DEFAULT
+from streamtopo.topology import Topology
+
+if TYPE_CHECKING:
+    from streamtopo.hosting.app import App, AsyncApp
+    from streamtopo.hosting.states import Watcher
+
+_CHUNK = 2000
+"""Records in a round: a fifth of what a worker takes that has the process to itself, for the sake of event loops."""
+STATE = "streamtopo"
+"""The name under which an ASGI application keeps the app in its state."""
+
+
+class Host:
+    """Entered by `with` for an `App`, by `async with` for an `AsyncApp`; each time it is a new one."""
+
+    def __init__(self, *arguments: Any) -> None:
+        self._arguments = arguments
+        self._apps: list[Any] = []
+
+    def __enter__(self) -> App:
+        from streamtopo.hosting.app import App
+
+        app = App(*self._arguments)
+        app.start()
+        self._apps.append(app)
+        return app
+
+    def __exit__(self, *_: object) -> None:
+        self._apps.pop().close()
+
+    async def __aenter__(self) -> AsyncApp:
+        from streamtopo.hosting.app import AsyncApp  # asyncio takes long to import
+
+        app = AsyncApp(*self._arguments)
+        await app.start()
+        self._apps.append(app)
+        return app
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._apps.pop().close()
+
+
+def host(
+    topology: Topology | StreamsBuilder,
+    log: Log | str = DEFAULT,
+    *,
+    on_state_change: Watcher | None = None,
+    on_uncaught: Callable[[BaseException], object] = lambda error: None,
+    close_timeout: Duration = "30s",
+    address: str = "",
+    token: str | None = None,
+    **options: Any,
+) -> Host:
+    """Run a topology in a thread beside what this program does; the options are those of a `Worker`.
+
+    `on_state_change(new, old)` is called in the engine's thread. `on_uncaught(error)` says what follows when the engine
+    fails: "stop" (which None means too), "replace" or "shut down", or an `Uncaught`. Closing waits for the last commit
+    for at most `close_timeout`. `address` is where other processes can ask this one, if it serves `streamtopo.web`, and
+    `token` what they have to show.
+    """
+    from streamtopo.hosting.app import Settings
+
+    described = topology.build() if isinstance(topology, StreamsBuilder) else topology
+    settings = Settings(on_state_change, on_uncaught, milliseconds(close_timeout) / 1000, address, token)
+    return Host(described, log, config_of(**{"chunk": _CHUNK} | options), settings)
+
+
+def lifespan(
+    topology: Topology | StreamsBuilder, log: Log | str = DEFAULT, **options: Any
+) -> Callable[[Any], AbstractAsyncContextManager[None]]:
+    """For `FastAPI(lifespan=lifespan(topology))` and other ASGI applications: the engine runs while they do.
+
+    The app is `application.state.streamtopo`; options are those of `host`.
+    """
+
+    @asynccontextmanager
+    async def run(application: Any) -> AsyncIterator[None]:
+        async with host(topology, log, **options) as app:
+            setattr(application.state, STATE, app)
+            yield
+
+    return run

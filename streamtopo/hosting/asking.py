@@ -1,0 +1,79 @@
+"""Questions to a store from an event loop, which is never kept waiting: not for other processes, nor for many rows."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from itertools import islice
+from typing import Any, TypeVar
+
+from streamtopo.durations import milliseconds
+from streamtopo.hosting.answers import Answer, Found, NotOwner, Restoring
+from streamtopo.hosting.query import AGAIN, Query
+from streamtopo.stores import StoreSpec
+from streamtopo.stores.views import Pair
+
+Result = TypeVar("Result")
+
+_PAGE = 500
+"""Rows that are fetched at a time."""
+
+
+class AsyncQuery:
+    """`near` asks this process alone, which takes microseconds; `far` asks others too, from another thread."""
+
+    def __init__(self, near: Query, far: Query, wait: str | int) -> None:
+        self._near = near
+        self._far = far
+        self._wait = milliseconds(wait) / 1000
+
+    @property
+    def spec(self) -> StoreSpec:
+        return self._near.spec
+
+    async def get(self, key: Any) -> Any:
+        return (await self.find(key)).value
+
+    async def find(self, key: Any) -> Found:
+        return await self._patient(lambda: self._find(key))
+
+    async def ask(self, key: Any) -> Answer:
+        try:
+            return await self.find(key)
+        except (NotOwner, Restoring) as answer:
+            return answer
+
+    def range(self, start: Any = None, stop: Any = None, *, reverse: bool = False) -> AsyncIterator[Pair]:
+        return self._pairs(lambda: self._far.range(start, stop, reverse=reverse))
+
+    def prefix(self, prefix: bytes | str) -> AsyncIterator[Pair]:
+        return self._pairs(lambda: self._far.prefix(prefix))
+
+    def all(self) -> AsyncIterator[Pair]:
+        return self._pairs(self._far.all)
+
+    async def count(self) -> int:
+        return await self._patient(lambda: asyncio.to_thread(self._far.count))
+
+    async def _find(self, key: Any) -> Found:
+        try:
+            return self._near.find(key)
+        except NotOwner:
+            return await asyncio.to_thread(self._far.find, key)
+
+    async def _pairs(self, rows: Callable[[], Iterator[Pair]]) -> AsyncIterator[Pair]:
+        pairs = await self._patient(lambda: asyncio.to_thread(rows))
+        while page := await asyncio.to_thread(lambda: list(islice(pairs, _PAGE))):
+            for pair in page:
+                yield pair
+
+    async def _patient(self, attempt: Callable[[], Awaitable[Result]]) -> Result:
+        deadline = time.monotonic() + self._wait
+        while True:
+            try:
+                return await attempt()
+            except (NotOwner, Restoring):
+                if time.monotonic() >= deadline:
+                    raise
+            await asyncio.sleep(AGAIN)

@@ -1,0 +1,110 @@
+"""Committed rows of the tasks of this process, as bytes, for any thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import NamedTuple
+
+from streamtopo.engine.task import Task, TaskId
+from streamtopo.engine.worker import Worker
+from streamtopo.errors import StoreError
+from streamtopo.hosting.answers import NotOwner, Restoring
+from streamtopo.stores.layout import prefix_of
+
+Rows = Iterator[tuple[bytes, bytes]]
+
+
+class Place(NamedTuple):
+    """One task's part of a store."""
+
+    store: str
+    task: TaskId
+
+
+class Span(NamedTuple):
+    """Rows with start <= key bytes < stop; None is the end."""
+
+    start: bytes = b""
+    stop: bytes | None = None
+    reverse: bool = False
+
+
+class Committed:
+    """Never waits for the engine's thread: RocksDB can be read from others, and a commit is there whole or not at all.
+
+    A task may be closed at any moment; then the answer is the same as if it had been closed before.
+    """
+
+    def __init__(self, worker: Callable[[], Worker | None]) -> None:
+        self._worker = worker
+
+    def get(self, place: Place, key: bytes) -> bytes | None:
+        """The row of a key; if its own task has none, that of another task of the subtopology that is here.
+
+        Processors may put keys of their own making into whichever task is theirs.
+        """
+        row = self._row(place, key)
+        if row is None:
+            for task in self._tasks_beside(place.task):
+                with suppress(NotOwner, Restoring):
+                    row = self._row(Place(place.store, task), key)
+                if row is not None:
+                    break
+        return row
+
+    def scan(self, place: Place, span: Span) -> Rows:
+        """All rows as they were when this was called; to be read to the end, or closed, soon."""
+        prefix = prefix_of(place.store)
+        stop = prefix[:-1] + b"\1" if span.stop is None else prefix + span.stop
+        task = self._task(place)
+        with self._open(place, task):
+            snapshot = task.store.snapshot()
+            reader = snapshot.__enter__()
+
+        def rows() -> Rows:
+            try:
+                with self._open(place, task):
+                    for key, row in reader.scan(prefix + span.start, stop, reverse=span.reverse):
+                        yield key[len(prefix) :], row
+            finally:
+                snapshot.__exit__(None, None, None)
+
+        return rows()
+
+    def _row(self, place: Place, key: bytes) -> bytes | None:
+        task = self._task(place)
+        try:
+            return task.store.get_many([prefix_of(place.store) + key])[0]
+        except StoreError:
+            self._check(place, task)
+            raise
+
+    @contextmanager
+    def _open(self, place: Place, task: Task) -> Iterator[None]:
+        try:
+            yield
+        except StoreError:
+            self._check(place, task)
+            raise
+
+    def _check(self, place: Place, task: Task) -> None:
+        """That a store could not be read is no error of its own if the task was closed meanwhile."""
+        if self._task(place) is not task:
+            raise Restoring(place.store, place.task.partition)
+
+    def _task(self, place: Place) -> Task:
+        worker = self._worker()
+        if worker is not None:
+            if (task := worker.tasks.get(place.task)) is not None:
+                return task
+            if (opening := worker.opening.get(place.task)) is not None:
+                done = [one.next - one.start for one in opening.stores if one.spec.name == place.store]
+                total = [one.end - one.start for one in opening.stores if one.spec.name == place.store]
+                raise Restoring(place.store, place.task.partition, sum(done), sum(total))
+        raise NotOwner(place.store, place.task.partition)
+
+    def _tasks_beside(self, task: TaskId) -> list[TaskId]:
+        worker = self._worker()
+        tasks = [] if worker is None else list(worker.tasks)
+        return [one for one in tasks if one.subtopology == task.subtopology and one != task]

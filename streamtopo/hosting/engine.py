@@ -1,0 +1,124 @@
+"""A worker at work in a thread of its own, replaced by another one when it fails and that is wanted."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from enum import Enum
+
+from streamtopo.engine.interpreter import brisk_switching
+from streamtopo.engine.running import run
+from streamtopo.engine.worker import Worker
+from streamtopo.hosting.glimpse import Glimpse
+from streamtopo.hosting.states import AppState, Life
+
+logger = logging.getLogger("streamtopo")
+
+_SOON = 5.0
+"""A worker that fails within so many seconds is replaced later and later."""
+_DELAYS = (0.0, 0.1, 0.3, 1.0, 3.0)
+"""Seconds to wait after each such failure; in the end always the last."""
+
+
+class Uncaught(Enum):
+    """What follows when the engine fails. Nothing of the record that it failed at is kept in any case."""
+
+    STOP = "stop"
+    """The engine ends, in the state ERROR; the service goes on."""
+    REPLACE = "replace"
+    """Another worker begins at the last commit."""
+    SHUT_DOWN = "shut down"
+    """The engine ends, and the process is sent SIGTERM, as if by its administrator."""
+
+
+class Engine:
+    def __init__(self, make: Callable[[], Worker], life: Life, on_uncaught: Callable[[BaseException], object]) -> None:
+        self.worker: Worker | None = None
+        self.error: BaseException | None = None
+        self.glimpse = Glimpse()
+        self._paused = False
+        self._make = make
+        self._life = life
+        self._on_uncaught = on_uncaught
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="streamtopo engine", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._life.move(AppState.PENDING_SHUTDOWN)
+        self._stopping.set()
+        if self.worker is not None:
+            self.worker.stop()
+
+    def join(self, timeout: float | None = None) -> bool:
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    @property
+    def paused(self) -> bool:
+        return self._paused
+
+    @paused.setter
+    def paused(self, paused: bool) -> None:
+        self._paused = paused
+        if self.worker is not None:
+            self.worker.paused = paused
+
+    def _work(self) -> None:
+        with brisk_switching:
+            quick = 0
+            try:
+                while not self._run_one():
+                    quick = quick + 1 if time.monotonic() - self._started < _SOON else 0
+                    self._life.move(AppState.REBALANCING)
+                    self._stopping.wait(_DELAYS[min(quick, len(_DELAYS) - 1)])
+            except BaseException as error:  # of the callback, or nothing would ever say that the engine is gone
+                self._fail(error)
+        self._life.move(AppState.PENDING_SHUTDOWN)
+        self._life.move(AppState.NOT_RUNNING)
+
+    def _run_one(self) -> bool:
+        """True if the work is over."""
+        if self._stopping.is_set():
+            return True
+        self._started = time.monotonic()
+        try:
+            self.worker = worker = self._make()
+            worker.paused = self._paused
+            self._life.move(AppState.REBALANCING)
+            if self._stopping.is_set():
+                worker.stop()
+            run(worker, each_turn=lambda: self._look(worker), signals=False)
+        except BaseException as error:
+            return self._failed(error)
+        finally:
+            self.worker = None
+            self.glimpse.forget()
+        return True
+
+    def _look(self, worker: Worker) -> None:
+        self.glimpse.look(worker)
+        self._life.move(AppState.REBALANCING if worker.opening else AppState.RUNNING)
+
+    def _failed(self, error: BaseException) -> bool:
+        if self._life.state is AppState.CREATED:  # whoever started it is told
+            self._fail(error)
+            return True
+        logger.error("the engine failed: %s", error, exc_info=error)
+        answer = Uncaught(self._on_uncaught(error) or Uncaught.STOP)
+        if answer is Uncaught.REPLACE:
+            return self._stopping.is_set()
+        self._fail(error)
+        if answer is Uncaught.SHUT_DOWN:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return True
+
+    def _fail(self, error: BaseException) -> None:
+        self.error = error
+        self._life.move(AppState.ERROR)

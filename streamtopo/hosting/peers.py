@@ -1,0 +1,178 @@
+"""Rows of other processes: who has them is in the log, and whoever has them is asked over HTTP."""
+
+from __future__ import annotations
+
+import http.client
+import threading
+import time
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Mapping
+from itertools import islice
+from typing import Any
+from urllib.parse import urlsplit
+
+import orjson
+
+from streamtopo.engine.plan import Plan
+from streamtopo.engine.task import TaskId
+from streamtopo.hosting.answers import NotOwner, QueryError, Restoring
+from streamtopo.hosting.committed import Committed, Place, Rows, Span
+from streamtopo.hosting.query import known
+from streamtopo.logs import GroupState
+from streamtopo.records import TopicPartition
+
+Groups = Callable[[], Mapping[str, GroupState]]
+PATH = "/rows"
+PAGE = 1000
+"""Rows of one answer at most."""
+_PATIENCE = 10.0
+"""Seconds to wait for another process's answer."""
+_FRESH = 0.05
+"""Seconds for which it is remembered who has what."""
+
+
+class Wherever:
+    """The rows of this process if it has them, else those of the process that does."""
+
+    def __init__(self, local: Committed, peers: Peers) -> None:
+        self._local = local
+        self._peers = peers
+
+    def get(self, place: Place, key: bytes) -> bytes | None:
+        try:
+            return self._local.get(place, key)
+        except NotOwner:
+            return self._peers.get(place, key)
+
+    def scan(self, place: Place, span: Span) -> Rows:
+        try:
+            return self._local.scan(place, span)
+        except NotOwner:
+            return self._peers.scan(place, span)
+
+
+class Peers:
+    """`address` is where this process itself answers, so that it does not ask itself."""
+
+    def __init__(
+        self, groups: Groups, group: str, plan: Callable[[], Plan], address: str = "", token: str | None = None
+    ) -> None:
+        self._groups = groups
+        self._group = group
+        self._plan = plan
+        self._address = address
+        self._token = token
+        self._known: tuple[float, dict[TopicPartition, str]] = (0.0, {})
+        self._lock = threading.Lock()
+
+    def get(self, place: Place, key: bytes) -> bytes | None:
+        answer = self._ask(place, {"key": _text(key)})
+        return None if answer["row"] is None else b64decode(answer["row"])
+
+    def scan(self, place: Place, span: Span) -> Rows:
+        """Page by page, each as of its own moment; the first is fetched at once."""
+        first = self._page(place, span)
+
+        def rows() -> Rows:
+            page, rest = first, span
+            while True:
+                yield from page
+                if len(page) < PAGE:
+                    return
+                last = page[-1][0]
+                rest = rest._replace(stop=last) if span.reverse else rest._replace(start=last + b"\0")
+                page = self._page(place, rest)
+
+        return rows()
+
+    def _page(self, place: Place, span: Span) -> list[tuple[bytes, bytes]]:
+        stop = None if span.stop is None else _text(span.stop)
+        answer = self._ask(place, {"start": _text(span.start), "stop": stop, "reverse": span.reverse})
+        return [(b64decode(key), b64decode(row)) for key, row in answer["rows"]]
+
+    def _ask(self, place: Place, question: dict[str, Any]) -> dict[str, Any]:
+        address = self._owner(place)
+        if address is None:
+            raise NotOwner(place.store, place.task.partition)
+        if address == self._address:  # given to us, and not opened yet
+            raise Restoring(place.store, place.task.partition)
+        try:
+            answer = self._post(address, {"store": place.store, "partition": place.task.partition, **question})
+        except (OSError, http.client.HTTPException) as error:
+            self._known = (0.0, {})
+            said = f"{address} has it, and does not answer ({error or type(error).__name__})"
+            raise NotOwner(place.store, place.task.partition, address, said) from error
+        if answer.get("refused") == "restoring":
+            raise Restoring(place.store, place.task.partition, answer["done"], answer["total"])
+        if "refused" in answer:
+            raise NotOwner(place.store, place.task.partition, address, f"{address} had it, and has it no longer")
+        return answer
+
+    def _owner(self, place: Place) -> str | None:
+        """The address of whoever works on the task's partitions."""
+        topics = self._plan().topics[place.task.subtopology]
+        owners = self._owners()
+        addresses = (owners.get(TopicPartition(topic, place.task.partition)) for topic in topics)
+        return next((address for address in addresses if address), None)
+
+    def _owners(self) -> dict[TopicPartition, str]:
+        with self._lock:
+            until, owners = self._known
+            if time.monotonic() > until:
+                state = self._groups().get(self._group)
+                owners = (
+                    {}
+                    if state is None
+                    else {
+                        partition: state.addresses[member]
+                        for member, partitions in state.members.items()
+                        if member in state.addresses
+                        for partition in partitions
+                    }
+                )
+                self._known = (time.monotonic() + _FRESH, owners)
+            return owners
+
+    def _post(self, address: str, question: dict[str, Any]) -> dict[str, Any]:
+        url = urlsplit(address)
+        kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
+        connection = kind(url.hostname or "", url.port, timeout=_PATIENCE)
+        headers = {"Content-Type": "application/json"}
+        if self._token:
+            headers["Authorization"] = f"Bearer {self._token}"
+        try:
+            connection.request("POST", url.path.rstrip("/") + PATH, orjson.dumps(question), headers)
+            response = connection.getresponse()
+            body = response.read()
+        finally:
+            connection.close()
+        if response.status != http.client.OK:
+            raise QueryError(f"{address} answered {response.status}: {body[:200].decode(errors='replace')}")
+        answer = orjson.loads(body)
+        assert isinstance(answer, dict)
+        return answer
+
+
+# -- the other end
+
+
+def answer(local: Committed, plan: Plan, question: dict[str, Any]) -> dict[str, Any]:
+    """What a process that was asked says, of its own rows only."""
+    store = question["store"]
+    place = Place(store, TaskId(known(plan, store).subtopology, int(question["partition"])))
+    try:
+        if "key" in question:
+            row = local.get(place, b64decode(question["key"]))
+            return {"row": None if row is None else _text(row)}
+        stop = question.get("stop")
+        span = Span(b64decode(question["start"]), None if stop is None else b64decode(stop), bool(question["reverse"]))
+        rows = local.scan(place, span)
+        return {"rows": [(_text(key), _text(row)) for key, row in islice(rows, PAGE)]}
+    except NotOwner:
+        return {"refused": "not owner"}
+    except Restoring as restoring:
+        return {"refused": "restoring", "done": restoring.done, "total": restoring.total}
+
+
+def _text(data: bytes) -> str:
+    return b64encode(data).decode()

@@ -1,0 +1,156 @@
+"""Records from a service into topics: collected and appended by a thread, many at once, in the order they came."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import logging
+import queue
+import threading
+from collections.abc import Generator
+from itertools import count
+from typing import Any, NamedTuple
+
+from streamtopo.engine.running import wall_clock
+from streamtopo.errors import LogError
+from streamtopo.logs import Log
+from streamtopo.partitioning import partition_of
+from streamtopo.records import Columns, Headers, TopicPartition, check_timestamp
+from streamtopo.serdes import Serde, serde_of
+from streamtopo.topology import Topology
+
+logger = logging.getLogger("streamtopo")
+
+_MOST_WAITING = 100_000
+_AT_ONCE = 5_000
+
+
+class Delivery(concurrent.futures.Future[int]):
+    """The record's offset when it is in the log: `result()` waits for that, and so does `await`."""
+
+    def __await__(self) -> Generator[Any, None, int]:
+        return asyncio.wrap_future(self).__await__()
+
+
+class _Waiting(NamedTuple):
+    target: TopicPartition
+    key: bytes | None
+    value: bytes | None
+    timestamp: int
+    headers: Headers
+    delivery: Delivery
+
+
+class Producer:
+    """The serdes are those that the topology declares for the topic, else those of the key's and value's types."""
+
+    def __init__(self, topology: Topology, log: Log) -> None:
+        self._topology = topology
+        self._log = log
+        self._turn = count()
+        self._partitions: dict[str, int] = {}
+        self._waiting: queue.Queue[_Waiting | None] = queue.Queue()
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def produce(
+        self, topic: str, value: Any, key: Any, timestamp: int | None, headers: Headers, partition: int | None
+    ) -> Delivery:
+        now = wall_clock() if timestamp is None else timestamp
+        check_timestamp(now, "the record has")
+        serdes = declared(self._topology, topic)
+        data = _encoded(serdes[0], key, key=True)
+        count = self._count(topic)
+        number = partition_of(data, count, next(self._turn)) if partition is None else partition
+        record = _Waiting(
+            TopicPartition(topic, number), data, _encoded(serdes[1], value), now, tuple(headers), Delivery()
+        )
+        with self._lock:
+            if self._closed:
+                raise LogError(f'a record for topic "{topic}" came after the app was closed')
+            if self._waiting.qsize() >= _MOST_WAITING:
+                raise LogError(f"{_MOST_WAITING} records wait for the log already; await some deliveries")
+            self._waiting.put(record)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="streamtopo producer", daemon=True)
+                self._thread.start()
+        return record.delivery
+
+    def close(self, timeout: float | None) -> None:
+        """What waits is still delivered."""
+        with self._lock:
+            self._closed = True
+            self._waiting.put(None)
+        if self._thread is not None:
+            self._thread.join(timeout)
+
+    # -- inside
+
+    def _count(self, topic: str) -> int:
+        if topic not in self._partitions:
+            topics = self._log.topics()
+            if topic not in topics:
+                raise LogError(
+                    f'topic "{topic}" does not exist; create it first: streamtopo topics create {topic} --partitions 4'
+                )
+            self._partitions[topic] = topics[topic].partitions
+        return self._partitions[topic]
+
+    def _work(self) -> None:
+        while (record := self._waiting.get()) is not None:
+            records = [record]
+            while len(records) < _AT_ONCE and not self._waiting.empty():
+                if (more := self._waiting.get()) is None:
+                    self._waiting.put(None)
+                    break
+                records.append(more)
+            by_target: dict[TopicPartition, list[_Waiting]] = {}
+            for one in records:
+                by_target.setdefault(one.target, []).append(one)
+            for target, waiting in by_target.items():
+                self._append(target, waiting)
+
+    def _append(self, target: TopicPartition, records: list[_Waiting]) -> None:
+        headers = [one.headers for one in records]
+        columns = Columns(
+            [one.key for one in records],
+            [one.value for one in records],
+            [one.timestamp for one in records],
+            headers if any(headers) else None,
+        )
+        try:
+            end = self._log.append(target, columns)
+        except Exception as error:
+            logger.error("%d records for %s could not be written: %s", len(records), target, error)
+            for one in records:
+                _settle(one.delivery, error)
+        else:
+            for offset, one in enumerate(records, end - len(records)):
+                _settle(one.delivery, offset)
+
+
+def declared(topology: Topology, topic: str) -> tuple[Serde | None, Serde | None]:
+    """What the topology says of the topic's keys and values."""
+    for source in topology.sources:
+        if topic in map(topology.topic_of, source.topics) or source.matches(topic):
+            return source.key, source.value
+    for sink in topology.sinks:
+        if isinstance(sink.topic, str) and topology.topic_of(sink.topic) == topic:
+            return sink.key, sink.value
+    return None, None
+
+
+def _settle(delivery: Delivery, outcome: int | Exception) -> None:
+    """Unless whoever awaited it was cancelled: the record was written all the same."""
+    if not delivery.set_running_or_notify_cancel():
+        return
+    if isinstance(outcome, Exception):
+        delivery.set_exception(outcome)
+    else:
+        delivery.set_result(outcome)
+
+
+def _encoded(serde: Serde | None, value: Any, *, key: bool = False) -> bytes | None:
+    (data,) = (serde or serde_of(type(value), key=key)).encode_column([value]) if value is not None else (None,)
+    return data

@@ -1,0 +1,61 @@
+"""Stores while no worker is at work: opened where workers keep them, and brought up to their changelogs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from streamtopo.engine.plan import Plan
+from streamtopo.engine.restore import Restoration
+from streamtopo.engine.running import wall_clock
+from streamtopo.engine.task import TaskId
+from streamtopo.hosting.committed import Place, Rows, Span
+from streamtopo.logs import Log
+from streamtopo.records import TopicPartition
+from streamtopo.stores import Store, StoreSpec
+from streamtopo.stores.layout import prefix_of
+from streamtopo.topology import Topology
+
+_SLICE = 10_000
+
+
+class Resting:
+    def __init__(
+        self, topology: Topology, plan: Plan, log: Log, open_store: Callable[[tuple[StoreSpec, ...], int], Store]
+    ) -> None:
+        self._topology = topology
+        self._plan = plan
+        self._log = log
+        self._open_store = open_store
+        self._opened: dict[TaskId, Store] = {}
+
+    def get(self, place: Place, key: bytes) -> bytes | None:
+        rows = (self._store(task).get_many([prefix_of(place.store) + key])[0] for task in self._tasks(place.task))
+        return next((row for row in rows if row is not None), None)
+
+    def scan(self, place: Place, span: Span) -> Rows:
+        prefix = prefix_of(place.store)
+        stop = prefix[:-1] + b"\1" if span.stop is None else prefix + span.stop
+        rows = self._store(place.task).scan(prefix + span.start, stop, reverse=span.reverse)
+        return ((key[len(prefix) :], row) for key, row in rows)
+
+    def close(self) -> None:
+        for store in self._opened.values():
+            store.close()
+
+    def _tasks(self, first: TaskId) -> Iterator[TaskId]:
+        """The one that a key's hash says, and then the others."""
+        yield first
+        count = self._plan.tasks[first.subtopology]
+        yield from (task for number in range(count) if (task := first._replace(partition=number)) != first)
+
+    def _store(self, task: TaskId) -> Store:
+        if task not in self._opened:
+            specs = self._plan.subtopologies[task.subtopology].stores
+            store = self._opened[task] = self._open_store(specs, task.partition)
+            for spec in specs:
+                if spec.logged:
+                    changelog = TopicPartition(self._topology.changelog_of(spec.name), task.partition)
+                    restoration = Restoration(spec, changelog, self._log, store, wall_clock)
+                    while restoration.step(_SLICE):
+                        pass
+        return self._opened[task]

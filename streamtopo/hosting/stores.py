@@ -1,0 +1,37 @@
+"""All stores of a topology, to be asked: here, and wherever else the log says that their rows are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from streamtopo.engine.plan import Plan
+from streamtopo.engine.worker import Worker
+from streamtopo.hosting.asking import AsyncQuery
+from streamtopo.hosting.committed import Committed
+from streamtopo.hosting.peers import Groups, Peers, Wherever
+from streamtopo.hosting.query import Query
+
+
+class Stores:
+    """`address` and `token` are those of this process, and the token of its group."""
+
+    def __init__(
+        self,
+        group: str,
+        plan: Callable[[], Plan],
+        worker: Callable[[], Worker | None],
+        groups: Groups,
+        *,
+        address: str = "",
+        token: str | None = None,
+    ) -> None:
+        self.plan = plan
+        self.local = Committed(worker)
+        self._wherever = Wherever(self.local, Peers(groups, group, plan, address, token))
+
+    def query(self, store: str, wait: str | int = 0, partition: int | None = None) -> Query:
+        return Query(self.plan, self._wherever, store, wait, partition)
+
+    def query_async(self, store: str, wait: str | int = 0, partition: int | None = None) -> AsyncQuery:
+        near = Query(self.plan, self.local, store, 0, partition)
+        return AsyncQuery(near, Query(self.plan, self._wherever, store, 0, partition), wait)

@@ -1,0 +1,223 @@
+"""The routes: stores and their rows, tasks, topology, health, and the rows that other processes ask for."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, Protocol
+
+import orjson
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from streamtopo.drawing import FORMATS
+from streamtopo.engine.metrics import Metrics
+from streamtopo.errors import ConfigError, SerdeError
+from streamtopo.hosting.answers import NotOwner, QueryError, Restoring, UnknownStore
+from streamtopo.hosting.peers import PATH, answer
+from streamtopo.hosting.query import stores_of
+from streamtopo.hosting.states import AppState
+from streamtopo.hosting.stores import Stores
+from streamtopo.hosting.texts import MalformedKey, key_of, shown
+from streamtopo.stores import StoreSpec
+from streamtopo.topology import Topology
+from streamtopo.web.openapi import description
+
+_MOST_ROWS = 10_000
+_ROWS = 100
+_TYPES = {"mermaid": "text/plain", "svg": "image/svg+xml", "text": "text/plain", "dot": "text/plain"}
+
+
+class Served(Protocol):
+    """A hosted app, or a worker."""
+
+    topology: Topology
+    stores: Stores
+
+    @property
+    def state(self) -> AppState: ...
+
+    def metrics(self) -> Metrics | None: ...
+
+
+class JSON(Response):
+    media_type = "application/json"
+
+    def render(self, content: Any) -> bytes:
+        return orjson.dumps(content)
+
+
+def application(served: Served | Callable[[], Served], *, token: str | None = None) -> Starlette:
+    """To be mounted in a service, `served` being its app, or a function that finds it when it is there.
+
+    With a token every request needs the header `Authorization: Bearer TOKEN`, but for those for health.
+    """
+    find = served if callable(served) else lambda: served
+    pages = _Pages(find)
+    guards = [Middleware(_Guard, token=token)] if token else []
+    routes = [
+        Route("/stores", pages.stores, middleware=guards),
+        Route("/stores/{store}", pages.rows, middleware=guards),
+        Route("/stores/{store}/{key:path}", pages.row, middleware=guards),
+        Route("/tasks", pages.tasks, middleware=guards),
+        Route("/topology", pages.topology, middleware=guards),
+        Route("/health/live", pages.live),
+        Route("/health/ready", pages.ready),
+        Route("/openapi.json", pages.openapi, middleware=guards),
+        Route(PATH, pages.peer, methods=["POST"], middleware=guards),
+    ]
+    return Starlette(routes=routes, exception_handlers=_REFUSALS)
+
+
+class _Pages:
+    def __init__(self, find: Callable[[], Served]) -> None:
+        self._find = find
+
+    async def stores(self, request: Request) -> Response:
+        known = stores_of(self._find().stores.plan()).values()
+        return JSON([{"name": one.spec.name, "kind": one.spec.kind.value, **_types(one.spec)} for one in known])
+
+    async def row(self, request: Request) -> Response:
+        store, text = request.path_params["store"], request.path_params["key"]
+        query = self._find().stores.query_async(store, **_waiting(request))
+        key = key_of(query.spec.key, text)
+        found = await query.find(key)
+        if found.value is None:
+            return JSON({"error": "no such key", "store": store, "key": text}, 404)
+        time = {"timestamp": found.timestamp} if query.spec.timestamped else {}
+        return JSON({"key": shown(query.spec.key, key), "value": shown(query.spec.value, found.value), **time})
+
+    async def rows(self, request: Request) -> Response:
+        query = self._find().stores.query_async(request.path_params["store"], **_waiting(request))
+        spec, asked = query.spec, request.query_params
+        if "prefix" in asked:
+            pairs = query.prefix(asked["prefix"])
+        else:
+            start, stop = (key_of(spec.key, asked[name]) if name in asked else None for name in ("from", "to"))
+            pairs = query.range(start, stop, reverse=asked.get("reverse") == "true")
+        limit = _number(request, "limit", _ROWS, _MOST_ROWS)
+        found = [(shown(spec.key, key), shown(spec.value, value)) async for key, value in _first(pairs, limit + 1)]
+        rows = [{"key": key, "value": value} for key, value in found[:limit]]
+        return JSON({"rows": rows, "more": len(found) > limit})
+
+    async def tasks(self, request: Request) -> Response:
+        metrics = self._find().metrics()
+        if metrics is None:
+            return JSON({"state": self._find().state.value, "tasks": [], "restoring": []})
+        restoring = [one._asdict() for one in metrics.restoring]
+        return JSON({"state": self._find().state.value, **metrics._asdict(), "restoring": restoring})
+
+    async def topology(self, request: Request) -> Response:
+        wanted = request.query_params.get("format") or _accepted(request.headers.get("accept", ""))
+        if wanted not in FORMATS:
+            return JSON({"error": f'there is no format "{wanted}"', "formats": list(FORMATS)}, 422)
+        drawn = FORMATS[wanted](self._find().topology)
+        return Response(drawn, media_type=_TYPES.get(wanted, "application/json"))
+
+    async def live(self, request: Request) -> Response:
+        """Fails when the engine is gone for good, so that whoever watches the process starts it again."""
+        return self._health(self._find().state is not AppState.ERROR)
+
+    async def ready(self, request: Request) -> Response:
+        return self._health(self._find().state is AppState.RUNNING)
+
+    def _health(self, well: bool) -> Response:
+        return JSON({"state": self._find().state.value}, 200 if well else 503)
+
+    async def openapi(self, request: Request) -> Response:
+        served = self._find()
+        return JSON(description(served.topology, stores_of(served.stores.plan())))
+
+    async def peer(self, request: Request) -> Response:
+        stores = self._find().stores
+        try:
+            question = orjson.loads(await request.body())
+            return JSON(answer(stores.local, stores.plan(), question))
+        except (ValueError, KeyError, TypeError) as error:
+            return JSON({"error": f"not a question of another process: {error!r}"}, 422)
+
+
+# -- what requests ask for
+
+
+def _waiting(request: Request) -> dict[str, Any]:
+    asked = request.query_params
+    partition = _number(request, "partition", -1, 1 << 31) if "partition" in asked else None
+    return {"wait": asked.get("wait", 0), "partition": partition}
+
+
+def _number(request: Request, name: str, default: int, most: int) -> int:
+    text = request.query_params.get(name, str(default))
+    if not text.isdecimal() or int(text) > most:
+        raise MalformedKey(f'{name} is "{text:.40}"; give a number up to {most}')
+    return int(text)
+
+
+async def _first(pairs: AsyncIterator[Any], count: int) -> AsyncIterator[Any]:
+    async for pair in pairs:
+        yield pair
+        if (count := count - 1) == 0:
+            return
+
+
+def _types(spec: StoreSpec) -> dict[str, str]:
+    return {"key": spec.key.name, "value": spec.value.name}
+
+
+def _accepted(accept: str) -> str:
+    return "svg" if "image/svg+xml" in accept and "application/json" not in accept else "json"
+
+
+# -- what they are refused with
+
+
+async def _unknown_store(request: Request, error: Exception) -> Response:
+    return JSON({"error": str(error)}, 404)
+
+
+async def _malformed(request: Request, error: Exception) -> Response:
+    return JSON({"error": str(error)}, 422)
+
+
+async def _elsewhere(request: Request, error: Exception) -> Response:
+    assert isinstance(error, NotOwner)
+    said = {"error": str(error), "answer": "not owner", "partition": error.partition, "address": error.address}
+    return JSON(said, 503, {"Retry-After": "1"})
+
+
+async def _restoring(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Restoring)
+    said = {"error": str(error), "answer": "restoring", "partition": error.partition, "progress": error.progress}
+    return JSON(said, 503, {"Retry-After": "1"})
+
+
+_REFUSALS: dict[Any, Callable[[Request, Exception], Awaitable[Response]]] = {
+    UnknownStore: _unknown_store,
+    NotOwner: _elsewhere,
+    Restoring: _restoring,
+    QueryError: _malformed,
+    SerdeError: _malformed,
+    ConfigError: _malformed,
+    MalformedKey: _malformed,
+}
+
+
+class _Guard:
+    """Lets nobody in without the token."""
+
+    def __init__(self, app: ASGIApp, token: str) -> None:
+        self._app = app
+        self._expected = f"Bearer {token}".encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            given = dict(scope["headers"]).get(b"authorization", b"")
+            if not secrets.compare_digest(given, self._expected):
+                refused = JSON({"error": "the token is missing, or wrong"}, 401, {"WWW-Authenticate": "Bearer"})
+                await refused(scope, receive, send)
+                return
+        await self._app(scope, receive, send)

@@ -1,0 +1,274 @@
+"""An engine inside a program: its life, its failures, and that nothing of it stays behind."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamtopo import host
+from streamtopo.errors import ConfigError, PartitionError, StepError
+from streamtopo.hosting.app import HostError
+from streamtopo.hosting.states import AppState
+from streamtopo.logs import Log
+from tests.hosting.conftest import PATIENCE, counting, outputs, send, until
+
+# -- its life
+
+
+def test_a_script_hosts_a_topology(url: str, log: Log, options: dict[str, Any]) -> None:
+    send(log, "a", "b", "a")
+    with host(counting(), url, **options) as app:
+        app.ready(PATIENCE)
+        counts = app.query("counts", wait=PATIENCE)
+        assert counts.get("b") in (None, 1)
+    assert app.state is AppState.NOT_RUNNING
+    assert sorted(outputs(log))[-1] == ("b", 1)
+
+
+async def test_a_service_hosts_a_topology(url: str, log: Log, options: dict[str, Any]) -> None:
+    async with host(counting(), url, **options) as app:
+        await app.ready(PATIENCE)
+        assert app.state.value == "running"
+        changes = app.consume("out")
+        await app.produce("in", "x", key="a")
+        record = await anext(changes)
+        assert (record.key, record.value) == ("a", 1)
+        until(lambda: app.query("counts").get("a") == 1)
+    assert app.state is AppState.NOT_RUNNING
+
+
+def test_states_are_told_in_their_order(url: str, log: Log, options: dict[str, Any]) -> None:
+    told: list[tuple[AppState, AppState]] = []
+    with host(counting(), url, on_state_change=lambda new, old: told.append((old, new)), **options) as app:
+        app.ready(PATIENCE)
+    passed = [told[0][0], *(new for _, new in told)]
+    assert [old for old, _ in told] == passed[:-1]
+    assert passed == [
+        AppState.CREATED,
+        AppState.REBALANCING,
+        AppState.RUNNING,
+        AppState.PENDING_SHUTDOWN,
+        AppState.NOT_RUNNING,
+    ]
+
+
+def test_a_watcher_that_raises_is_logged(
+    url: str, log: Log, options: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    with host(counting(), url, on_state_change=lambda new, old: 1 / 0, **options) as app:
+        app.ready(PATIENCE)
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_two_in_one_process_share_the_work(url: str, log: Log, options: dict[str, Any]) -> None:
+    interval, threshold = sys.getswitchinterval(), gc.get_threshold()
+    with host(counting(), url, **options) as one:
+        with host(counting(), url, **options) as other:
+            for app in (one, other):
+                app.ready(PATIENCE)
+            assert sys.getswitchinterval() < interval
+            send(log, "a", "b", "c", "d")
+            changes = one.consume("out", from_beginning=True)
+            assert sorted(next(changes).key for _ in range(4)) == ["a", "b", "c", "d"]
+        assert sys.getswitchinterval() < interval
+    assert (sys.getswitchinterval(), gc.get_threshold()) == (interval, threshold)
+
+
+def test_the_same_host_can_be_entered_again(url: str, log: Log, options: dict[str, Any]) -> None:
+    hosted = host(counting(), url, **options)
+    for count in (1, 2):
+        with hosted as app:
+            app.produce("in", "x", key="a").result(60)
+            assert any(record.value == count for record in app.consume("out", from_beginning=True))
+
+
+def test_what_is_wrong_is_said_at_once(url: str, options: dict[str, Any]) -> None:
+    with pytest.raises(PartitionError, match='topic "out" does not exist; create it'), host(counting(), url, **options):
+        pass
+    with pytest.raises(ConfigError, match='no option "colour"'):
+        host(counting(), url, colour="red")
+
+
+async def test_what_is_wrong_is_said_at_once_on_a_loop(url: str, options: dict[str, Any]) -> None:
+    with pytest.raises(PartitionError, match='topic "out" does not exist; create it'):
+        async with host(counting(), url, **options):
+            pass
+
+
+def test_an_app_that_was_not_started_says_so(url: str) -> None:
+    from streamtopo.config import config_of
+    from streamtopo.hosting.app import App, Settings
+
+    app = App(counting(), url, config_of(), Settings(None, lambda error: None, 1.0, "", None))
+    with pytest.raises(HostError, match="the app is created; use it inside of its with block"):
+        app.produce("in", "x")
+    with pytest.raises(HostError, match="the app is created"):
+        app.query("counts")
+
+
+# -- pausing
+
+
+def test_a_paused_app_processes_nothing_and_keeps_its_tasks(url: str, log: Log, options: dict[str, Any]) -> None:
+    with host(counting(), url, **options) as app:
+        app.ready(PATIENCE)
+        changes = app.consume("out", from_beginning=True)
+        app.produce("in", "x", key="a").result(60)
+        assert next(changes).value == 1
+        app.pause()
+        turned = threading.Event()
+        app.produce("in", "x", key="a").result(60)
+        worker = app._engine.worker
+        assert worker is not None
+        run_once, turns = worker.run_once, iter(range(1000))
+
+        def turn(timeout: float = 0.0) -> bool:
+            worked = run_once(0.0)
+            if next(turns) == 2:
+                turned.set()
+            return worked
+
+        worker.run_once = turn  # type: ignore[method-assign]
+        assert turned.wait(60)
+        assert app.query("counts").get("a") == 1
+        app.resume()
+        assert next(changes).value == 2
+
+
+# -- failures
+
+
+def fragile(value: str) -> str:
+    if value == "bad":
+        raise ValueError(value)
+    return value
+
+
+def test_a_step_that_raises_ends_the_engine_and_not_the_service(url: str, log: Log, options: dict[str, Any]) -> None:
+    told: list[BaseException] = []
+    with host(counting(fragile), url, on_uncaught=told.append, **options) as app:
+        app.ready(PATIENCE)
+        app.produce("in", "good", key="a").result(60)
+        app.produce("in", "bad", key="a").result(60)
+        assert [record.value for record in app.consume("out", from_beginning=True)] in ([], [1])
+        assert app.state is AppState.ERROR
+        assert isinstance(app.error, StepError)
+        assert told == [app.error]
+        with pytest.raises(HostError, match="the engine failed: step"):
+            app.ready()
+    assert list(outputs(log)) == [("a", 1)]
+
+
+async def test_a_failure_is_raised_by_ready_on_a_loop(url: str, log: Log, options: dict[str, Any]) -> None:
+    send(log, "a", value="bad")
+    async with host(counting(fragile), url, **options) as app:
+        assert [record async for record in app.consume("out")] == []
+        with pytest.raises(HostError, match="the engine failed: step"):
+            await app.ready(PATIENCE)
+
+
+def test_a_worker_that_failed_is_replaced(url: str, log: Log, options: dict[str, Any]) -> None:
+    failures: list[BaseException] = []
+
+    def twice(value: str) -> str:
+        if value == "bad" and len(failures) < 3:
+            raise ValueError(value)
+        return value
+
+    def replace(error: BaseException) -> str:
+        failures.append(error)
+        return "replace"
+
+    send(log, "a", value="bad")
+    with host(counting(twice), url, on_uncaught=replace, **options) as app:
+        record = next(app.consume("out", from_beginning=True))
+        assert (record.key, record.value, len(failures)) == ("a", 1, 3)
+    assert list(outputs(log)) == [("a", 1)]
+
+
+def test_a_failure_can_shut_the_process_down(url: str, log: Log, options: dict[str, Any]) -> None:
+    got = threading.Event()
+    before = signal.signal(signal.SIGTERM, lambda *_: got.set())
+    try:
+        send(log, "a", value="bad")
+        with host(counting(fragile), url, on_uncaught=lambda error: "shut down", **options):
+            assert got.wait(60)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_a_callback_that_raises_ends_the_engine(url: str, log: Log, options: dict[str, Any]) -> None:
+    send(log, "a", value="bad")
+    with host(counting(fragile), url, on_uncaught=lambda error: "what", **options) as app:
+        assert list(app.consume("out")) == []
+        assert "'what' is not a valid Uncaught" in str(app.error)
+
+
+def test_closing_has_a_deadline(url: str, log: Log, options: dict[str, Any]) -> None:
+    entered, go_on = threading.Event(), threading.Event()
+
+    def slow(value: str) -> str:
+        entered.set()
+        go_on.wait(60)
+        return value
+
+    send(log, "a")
+    with host(counting(slow), url, **options) as app:
+        assert entered.wait(60)
+        assert not app.close("10ms")
+        assert app.state is AppState.PENDING_SHUTDOWN
+        go_on.set()
+        assert app.close(PATIENCE)
+    assert list(outputs(log)) == [("a", 1)]
+
+
+def test_a_loop_that_closes_under_it_does_not_hold_the_engine(url: str, log: Log, options: dict[str, Any]) -> None:
+    async def forget() -> Any:
+        hosted = host(counting(), url, **options)
+        app = await hosted.__aenter__()
+        waiting = asyncio.ensure_future(app.ready(PATIENCE))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        return app
+
+    app = asyncio.run(forget())
+    send(log, "a")
+    app._engine.stop()
+    assert app._engine.join(60)
+    assert app.state is AppState.NOT_RUNNING
+    app._close_log()
+
+
+# -- nothing stays behind
+
+
+def _resident() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_a_hundred_starts_leave_nothing(tmp_path: Path, options: dict[str, Any]) -> None:
+    url = f"embedded:{tmp_path / 'small'}?synchronous=normal"
+    options["create_topics"] = 1
+
+    def cycle() -> None:
+        with host(counting(), url, **options) as app:
+            app.ready(PATIENCE)
+
+    for _ in range(10):
+        cycle()
+    gc.collect()
+    threads, files, memory = threading.active_count(), len(os.listdir("/proc/self/fd")), _resident()
+    for _ in range(90):
+        cycle()
+    gc.collect()
+    assert threading.active_count() <= threads
+    assert len(os.listdir("/proc/self/fd")) <= files
+    assert _resident() - memory < 30_000_000

@@ -1,0 +1,274 @@
+"""Questions to stores: answers of committed rows, from any thread, while the work goes on, and refusals with a type."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from streamtopo import Processor, ProcessorContext, Record, StreamsBuilder, host
+from streamtopo.errors import SerdeError
+from streamtopo.hosting.answers import Found, NotOwner, QueryError, Restoring, UnknownStore
+from streamtopo.hosting.app import App
+from streamtopo.logs import Log
+from streamtopo.stores.build import key_value_store
+from tests.hosting.conftest import PATIENCE, counting, send, until
+
+WORDS = ["apple", "apricot", "banana", "blueberry", "cherry", "date"]
+
+
+@pytest.fixture
+def app(url: str, log: Log, options: dict[str, Any]) -> Iterator[App]:
+    """With the words counted, each as often as its place says; spread over three tasks."""
+    send(log, *(word for times, word in enumerate(WORDS, 1) for _ in range(times)))
+    with host(counting(), url, **options) as one:
+        one.ready(PATIENCE)
+        expected = [(word, times) for times, word in enumerate(WORDS, 1)]
+        until(lambda: list(one.query("counts").all()) == expected)
+        yield one
+
+
+def test_keys_of_all_tasks_are_found(app: App) -> None:
+    counts = app.query("counts")
+    assert [counts.get(word) for word in WORDS] == [1, 2, 3, 4, 5, 6]
+    assert counts.get("nothing") is None
+    assert counts.find("apple") == Found(1, 1000)
+    assert counts.ask("apple") == Found(1, 1000)
+    assert counts.ask("nothing") == Found(None)
+
+
+def test_ranges_are_in_the_order_of_keys_across_tasks(app: App) -> None:
+    counts = app.query("counts")
+    everything = list(zip(WORDS, range(1, 7), strict=True))
+    assert list(counts.all()) == everything
+    assert list(counts.range("apricot", "cherry")) == everything[1:5]
+    assert list(counts.range(reverse=True)) == everything[::-1]
+    assert list(counts.range("b", "c", reverse=True)) == everything[2:4][::-1]
+    assert list(counts.prefix("ap")) == everything[:2]
+    assert list(counts.prefix("")) == everything
+    assert counts.count() == 6
+
+
+def test_a_partition_can_be_asked_alone(app: App) -> None:
+    parts = [dict(app.query("counts", partition=number).all()) for number in range(3)]
+    assert {word: count for part in parts for word, count in part.items()} == dict(app.query("counts").all())
+    assert sum(map(len, parts)) == 6
+    with pytest.raises(QueryError, match="has the partitions 0 to 2, not 3"):
+        app.query("counts", partition=3)
+
+
+async def test_a_loop_asks_the_same(url: str, log: Log, options: dict[str, Any]) -> None:
+    send(log, *WORDS)
+    async with host(counting(), url, **options) as app:
+        await app.ready(PATIENCE)
+        counts = app.query_async("counts", wait=PATIENCE)
+        while await counts.count() < len(WORDS):
+            await asyncio.sleep(0)
+        answers = await asyncio.gather(*(counts.get(WORDS[n % 6]) for n in range(1000)))
+        assert set(answers) == {1}
+        assert await counts.ask("apple") == Found(1, 1000)
+        assert [key async for key, _ in counts.all()] == WORDS
+        assert [key async for key, _ in counts.prefix("b")] == ["banana", "blueberry"]
+        assert [key async for key, _ in counts.range("b", None, reverse=True)] == WORDS[:1:-1]
+
+
+def test_questions_that_make_no_sense_say_why(app: App) -> None:
+    with pytest.raises(UnknownStore, match='there is no store "count"; the topology has counts'):
+        app.query("count")
+    with pytest.raises(SerdeError):
+        app.query("counts").get(7)
+    with pytest.raises(QueryError, match="null key"):
+        app.query("counts").get(None)
+
+
+def test_a_thousand_threads_ask_while_the_engine_works(app: App, log: Log) -> None:
+    done = threading.Event()
+
+    def feed() -> None:
+        while not done.is_set():
+            for word in WORDS:
+                app.produce("in", "x", key=word)
+            app.produce("in", "x", key="apple").result(60)
+
+    feeder = threading.Thread(target=feed)
+    feeder.start()
+    before = dict(zip(WORDS, range(1, 7), strict=True))
+
+    def ask(number: int) -> bool:
+        word = WORDS[number % 6]
+        first, second = app.query("counts").get(word), app.query("counts").get(word)
+        return bool(before[word] <= first <= second)
+
+    with ThreadPoolExecutor(50) as pool:
+        assert all(pool.map(ask, range(1000)))
+    done.set()
+    feeder.join(60)
+
+
+def test_what_is_not_committed_is_not_seen(url: str, log: Log, options: dict[str, Any]) -> None:
+    asked: list[Any] = []
+    apps: list[App] = []
+
+    def look(value: str) -> str:
+        if apps and value == "look":
+            asked.append(apps[0].query("counts").get("a"))
+        return value
+
+    with host(counting(look), url, **options) as app:
+        app.ready(PATIENCE)
+        apps.append(app)
+        changes = app.consume("out", from_beginning=True)
+        for expected in (1, 2):
+            app.produce("in", "look", key="a").result(60)
+            assert next(changes).value == expected
+            until(lambda: app.query("counts").get("a") == expected)  # noqa: B023
+    assert asked == [None, 1]
+
+
+def test_keys_that_lie_elsewhere_than_their_hash_says_are_found(url: str, log: Log, options: dict[str, Any]) -> None:
+    class Tally(Processor):
+        def init(self, context: ProcessorContext) -> None:
+            self.context = context
+            self.store = context.get_state_store("tally")
+
+        def process(self, record: Record) -> None:
+            metadata = self.context.record_metadata()
+            assert metadata is not None
+            key = f"total of {metadata.partition}"
+            self.store.put(key, (self.store.get(key) or 0) + 1)
+            self.context.forward(record)
+
+    builder = StreamsBuilder("tally")
+    builder.add_state_store(key_value_store("tally", key=str, value=int))
+    builder.stream("in", key=str, value=str).process(Tally, stores=["tally"]).to("out")
+    with host(builder, url, **options) as app:
+        app.ready(PATIENCE)
+        changes = app.consume("out")
+        for number in range(3):
+            app.produce("in", "x", key="k", partition=number).result(60)
+            next(changes)
+        tally = app.query("tally")
+        until(lambda: [tally.get(f"total of {number}") for number in range(3)] == [1, 1, 1])
+        assert tally.find("total of 0") == Found(1, -1)
+
+
+@dataclass
+class Order:
+    item: str
+    count: int
+
+
+def test_models_come_back_as_models(url: str, log: Log, options: dict[str, Any]) -> None:
+    builder = StreamsBuilder("orders")
+    builder.table("in", key=int, value=Order, name="orders").to_stream().to("out")
+    with host(builder, url, **options) as app:
+        app.ready(PATIENCE)
+        changes = app.consume("out")
+        app.produce("in", Order("tea", 3), key=-5).result(60)
+        app.produce("in", Order("jam", 1), key=5).result(60)
+        assert {next(changes).key, next(changes).key} == {-5, 5}
+        orders = app.query("orders")
+        until(lambda: orders.count() == 2)
+        assert orders.get(-5) == Order("tea", 3)
+        assert dict(orders.all()) == {-5: Order("tea", 3), 5: Order("jam", 1)}
+
+
+# -- when the rows are not here
+
+
+def test_before_the_tasks_are_open_and_after_the_end_there_is_a_typed_answer(
+    url: str, log: Log, options: dict[str, Any]
+) -> None:
+    send(log, "a")
+    with host(counting(), url, **options) as app:
+        counts = app.query("counts")
+        assert isinstance(counts.ask("a"), Found | NotOwner | Restoring)
+        app.ready(PATIENCE)
+        app.close()
+        assert isinstance(counts.ask("a"), NotOwner)
+        with pytest.raises(NotOwner, match='partition 0 of store "counts" is not here'):
+            list(counts.all())
+
+
+def test_a_store_that_is_being_restored_says_how_far_it_is(
+    url: str, log: Log, options: dict[str, Any], tmp_path: Any
+) -> None:
+    send(log, *(str(number) for number in range(300)))
+    with host(counting(), url, **options) as app:
+        app.ready(PATIENCE)
+        until(lambda: app.query("counts").count() == 300)
+    answers: list[Any] = []
+    asking: list[App] = []
+
+    def ask(new: Any, old: Any) -> None:
+        if new.value == "running":
+            answers.append(asking[0].query("counts").ask("7"))
+
+    elsewhere: dict[str, Any] = {"state_dir": str(tmp_path / "elsewhere"), "chunk": 10}
+    with host(counting(), url, on_state_change=ask, **elsewhere) as app:
+        asking.append(app)
+        counts = app.query("counts")
+        while not isinstance(answer := counts.ask("7"), Found):
+            answers.append(answer)
+        assert answer.value == 1
+    restoring = [one for one in answers if isinstance(one, Restoring)]
+    assert all(one.total > 10 and 0 <= one.progress < 1 for one in restoring)
+    assert all(one.store == "counts" for one in restoring)
+
+
+def test_a_query_can_wait_for_a_restore(url: str, log: Log, options: dict[str, Any]) -> None:
+    with host(counting(), url, **options) as app:
+        assert app.query("counts", wait=PATIENCE).get("a") is None
+        assert list(app.query("counts", wait=PATIENCE).all()) == []
+
+
+def ask_again_and_again(app: App, stop: threading.Event, wrong: list[Any]) -> None:
+    counts = app.query("counts")
+    try:
+        while not stop.is_set():
+            answers = [counts.ask(word) for word in WORDS]
+            wrong.extend(one for one in answers if isinstance(one, Found) and one.value != 1)
+            with suppress(NotOwner, Restoring):
+                found = [key for key, _ in counts.all()]
+                wrong.extend([] if found == WORDS else [found])
+    except BaseException as error:
+        wrong.append(error)
+
+
+def test_queries_go_on_while_tasks_come_and_go(url: str, log: Log, options: dict[str, Any]) -> None:
+    """A second app takes tasks and gives them back: the first one's answers are right or typed, never an error."""
+    send(log, *WORDS)
+    stop = threading.Event()
+    wrong: list[Any] = []
+    with host(counting(), url, **options) as app:
+        app.ready(PATIENCE)
+        until(lambda: app.query("counts").count() == len(WORDS))
+        asking = [threading.Thread(target=ask_again_and_again, args=(app, stop, wrong)) for _ in range(3)]
+        for thread in asking:
+            thread.start()
+        for _ in range(5):
+            with host(counting(), url, **options) as other:
+                other.ready(PATIENCE)
+                until(lambda: (found := other.metrics()) and found.tasks)
+        stop.set()
+        for thread in asking:
+            thread.join(60)
+        assert wrong == []
+        assert app.query("counts", wait=PATIENCE).count() == len(WORDS)
+
+
+def test_a_scan_that_is_open_as_its_task_closes_ends_with_a_typed_answer(app: App) -> None:
+    for number in range(5000):  # more than are read at once
+        app.produce("in", "x", key=str(number))
+    until(lambda: app.query("counts").count() == 5000 + len(WORDS))
+    rows = app.query("counts").all()
+    next(rows)
+    app.close()
+    with pytest.raises((NotOwner, Restoring)):
+        list(rows)

@@ -1,0 +1,140 @@
+"""The HTTP face of an app: rows, refusals, drawings and health, as any client sees them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+
+from streamtopo import StreamsBuilder, host
+from streamtopo.hosting.app import AsyncApp
+from streamtopo.logs import Log
+from streamtopo.logs.embedded import EmbeddedLog
+from streamtopo.web import application
+from tests.hosting.conftest import PATIENCE, counting, send
+
+WORDS = ["a b", "apple", "banana", "cherry/pie", "ünï"]
+
+
+def client_of(served: Any, **options: Any) -> httpx.AsyncClient:
+    transport = httpx.ASGITransport(application(served, **options))
+    return httpx.AsyncClient(transport=transport, base_url="http://test")
+
+
+@pytest.fixture
+async def app(url: str, log: EmbeddedLog, options: dict[str, Any]) -> AsyncIterator[AsyncApp]:
+    send(log, *WORDS)
+    async with host(counting(), url, **options) as one:
+        await one.ready(PATIENCE)
+        while await one.query_async("counts").count() < len(WORDS):
+            await asyncio.sleep(0.001)
+        yield one
+
+
+async def test_rows_and_ranges(app: AsyncApp) -> None:
+    async with client_of(app) as client:
+
+        async def keys(query: str) -> tuple[list[str], bool]:
+            answer = (await client.get(f"/stores/counts{query}")).json()
+            return [row["key"] for row in answer["rows"]], answer["more"]
+
+        for word in WORDS:
+            answer = await client.get(f"/stores/counts/{word}")
+            assert answer.json() == {"key": word, "value": 1, "timestamp": 1000}
+        assert await keys("") == (WORDS, False)
+        assert await keys("?limit=2") == (WORDS[:2], True)
+        assert await keys("?from=apple&to=banana") == (["apple", "banana"], False)
+        assert await keys("?prefix=b&wait=1s") == (["banana"], False)
+        assert await keys("?reverse=true&limit=1") == (["ünï"], True)
+        assert (await client.get("/stores")).json() == [
+            {"name": "counts", "kind": "timestamped key-value", "key": "str", "value": "int"}
+        ]
+
+
+@pytest.mark.parametrize(
+    ("path", "code", "said"),
+    [
+        ("/stores/count/apple", 404, 'there is no store "count"; the topology has counts'),
+        ("/stores/count", 404, "the topology has counts"),
+        ("/stores/counts/nothing", 404, "no such key"),
+        ("/stores/counts?limit=many", 422, "give a number up to 10000"),
+        ("/stores/counts?limit=10001", 422, "give a number up to 10000"),
+        ("/stores/counts/apple?partition=7", 422, "has the partitions 0 to 2, not 7"),
+        ("/stores/counts/apple?wait=soon", 422, "is not a duration"),
+        ("/topology?format=gif", 422, 'there is no format "gif"'),
+    ],
+)
+async def test_questions_that_make_no_sense(app: AsyncApp, path: str, code: int, said: str) -> None:
+    async with client_of(app) as client:
+        answer = await client.get(path)
+        assert (answer.status_code, said in answer.json()["error"]) == (code, True), answer.text
+
+
+async def test_the_topology_is_drawn(app: AsyncApp) -> None:
+    async with client_of(app) as client:
+        assert (await client.get("/topology")).json()["application_id"] == "counting"
+        assert (await client.get("/topology?format=mermaid")).text.lstrip().startswith(("graph", "flowchart", "%%"))
+        svg = await client.get("/topology", headers={"accept": "image/svg+xml"})
+        assert svg.headers["content-type"] == "image/svg+xml"
+        assert svg.text.startswith("<svg")
+
+
+async def test_health_follows_the_engine(app: AsyncApp) -> None:
+    async with client_of(app) as client:
+        assert (await client.get("/health/ready")).json() == {"state": "running"}
+        while (tasks := (await client.get("/tasks")).json()).get("records") != 5:
+            await asyncio.sleep(0.001)
+        assert (tasks["state"], tasks["tasks"], tasks["records"]) == ("running", ["0_0", "0_1", "0_2"], 5)
+        await app.close()
+        assert (await client.get("/health/ready")).status_code == 503
+        assert (await client.get("/health/live")).json() == {"state": "not running"}
+        gone = await client.get("/stores/counts/apple")
+        assert (gone.status_code, gone.json()["answer"], gone.headers["retry-after"]) == (503, "not owner", "1")
+
+
+async def test_without_the_token_only_health_is_told(app: AsyncApp) -> None:
+    async with client_of(app, token="secret") as client:
+        assert (await client.get("/health/ready")).status_code == 200
+        for headers in ({}, {"authorization": "Bearer other"}, {"authorization": "secret"}):
+            for path in ("/stores", "/tasks", "/stores/counts/apple", "/openapi.json", "/stores/x/health/"):
+                assert (await client.get(path, headers=headers)).status_code == 401, path
+        assert (await client.get("/stores", headers={"authorization": "Bearer secret"})).status_code == 200
+
+
+async def test_every_path_is_described(app: AsyncApp) -> None:
+    async with client_of(app) as client:
+        document = (await client.get("/openapi.json")).json()
+        routes = {route.path.replace(":path", "") for route in application(app).routes}  # type: ignore[attr-defined]
+        assert document["paths"].keys() == routes - {"/openapi.json", "/rows"}
+        for path in document["paths"]:
+            answer = await client.get(path.format(store="counts", key="apple"))
+            assert answer.status_code == 200, path
+
+
+async def test_other_processes_are_answered_with_bytes(app: AsyncApp) -> None:
+    async with client_of(app) as client:
+        for question in (b"", b"[]", b"{}", b'{"store": "counts"}', b'{"store":"counts","partition":0,"key":"\xff"}'):
+            assert (await client.post("/rows", content=question)).status_code == 422
+        answers = [
+            (await client.post("/rows", json={"store": "counts", "partition": number, "key": "YXBwbGU="})).json()
+            for number in (0, 9)
+        ]
+        assert [set(answer) for answer in answers] == [{"row"}, {"refused"}]
+
+
+async def test_keys_that_are_no_text(url: str, log: Log, options: dict[str, Any]) -> None:
+    builder = StreamsBuilder("orders")
+    builder.table("in", key=int, value=dict, name="orders").to_stream().to("out")
+    async with host(builder, url, **options) as app:
+        await app.ready(PATIENCE)
+        await app.produce("in", {"item": "tea"}, key=-7)
+        async with client_of(app) as client:
+            while (answer := await client.get("/stores/orders/-7")).status_code == 404:
+                pass
+            assert answer.json()["value"] == {"item": "tea"}
+            assert (await client.get("/stores/orders/seven")).status_code == 422
+            assert json.loads((await client.get("/stores/orders?from=-10&to=-5")).text)["rows"][0]["key"] == -7

@@ -1,0 +1,12 @@
+"""Faust on streamtopo: its apps run on the embedded log, and its models, codecs and tables are understood."""
+
+from __future__ import annotations
+
+from streamtopo.errors import ConfigError
+
+try:
+    import faust  # noqa: F401 - to say what is missing where it is
+except ImportError as error:
+    raise ConfigError('Faust is not installed; pip install "streamtopo[faust]"') from error
+
+__all__: list[str] = []

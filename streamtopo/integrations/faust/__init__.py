@@ -9,4 +9,8 @@ try:
 except ImportError as error:
     raise ConfigError('Faust is not installed; pip install "streamtopo[faust]"') from error
 
-__all__: list[str] = []
+from streamtopo.integrations.faust.codecs import SerdeCodec
+from streamtopo.integrations.faust.serdes import faust_serde
+from streamtopo.integrations.faust.tables import faust_table
+
+__all__ = ["SerdeCodec", "faust_serde", "faust_table"]

@@ -53,9 +53,10 @@ class Consumer(base.Consumer):
             )
         self._desk = Desk("faust-consumer")
         self._share: frozenset[TopicPartition] = frozenset()
+        self._own: frozenset[TopicPartition] = frozenset()
         self._assigned: set[TP] = set()
         self._ends: Mapping[TopicPartition, int] = {}
-        self._resubscribed = False
+        self._subscribed = self._resubscribed = False
         self._moves = 0
         self._limit = self.app.conf.broker_max_poll_records or LIMIT
 
@@ -102,29 +103,34 @@ class Consumer(base.Consumer):
     # -- the group
 
     async def subscribe(self, topics: Iterable[str]) -> None:
+        """Replies to this worker, and all that a client reads, are nobody else's: the group has no part in them."""
         wanted = {topic: await self._desk.do(self._topics.ensure, topic) for topic in topics}
+        alone = wanted.keys() if self.app.client_only else wanted.keys() & {self.app.conf.reply_to}
+        own = frozenset(TopicPartition(topic, number) for topic in alone for number in range(wanted[topic]))
+        await self._move(self._reader.seek, dict.fromkeys(own - self._own, 0))
+        self._own = own
         if self.app.client_only:
-            everything = [TP(topic, number) for topic, count in wanted.items() for number in range(count)]
-            self._assigned = set(everything)
-            await self._move(self._reader.seek, dict.fromkeys(map(_ours, everything), 0))
+            self._assigned = set(map(_theirs, own))
         else:
-            await self._desk.do(self._reader.subscribe, wanted)
-            self._resubscribed = True
+            await self._desk.do(self._reader.subscribe, {topic: wanted[topic] for topic in wanted.keys() - alone})
+            self._subscribed = self._resubscribed = True
 
     @Service.task
     async def _follow(self) -> None:
+        """Whoever asks for its share is given one, so this waits until the worker knows what it reads."""
         while not self.should_stop:
-            share = await self._desk.do(self._reader.assignment)
-            if self._resubscribed or share != self._share:
-                self._resubscribed = False
-                await self._rebalance(share)
+            if self._subscribed:
+                share = await self._desk.do(self._reader.assignment)
+                if self._resubscribed or share != self._share:
+                    self._resubscribed = False
+                    await self._rebalance(share)
             await self.sleep(LOOK)
 
     async def _rebalance(self, share: frozenset[TopicPartition]) -> None:
         self.app.on_rebalance_start()
         await self.on_partitions_revoked(set(self._assigned))
         lost, self._share = self._share - share, share
-        self._assigned = announce(self.app, {TP(*part) for part in share}, self._topics.ensure)
+        self._assigned = announce(self.app, map(_theirs, share | self._own), self._topics.ensure)
         await self._move(self._reader.release, lost)
         self.app.consumer_generation_id += 1
         await self.on_partitions_assigned(set(self._assigned), self.app.consumer_generation_id)
@@ -165,9 +171,9 @@ class Consumer(base.Consumer):
         )
 
     async def seek_to_committed(self) -> Mapping[TP, int]:
-        streams = [_ours(tp) for tp in self._assigned if not self._is_changelog_tp(tp)]
+        streams = [partition for partition in self._share if not self._is_changelog_tp(_theirs(partition))]
         committed: Any = await self._move(self._reader.seek_to_committed, streams)
-        return {TP(*partition): offset for partition, offset in committed.items()}
+        return {_theirs(partition): offset for partition, offset in committed.items()}
 
     async def _seek(self, partition: TP, offset: int) -> None:
         await self._move(self._reader.seek, {_ours(partition): offset})
@@ -189,16 +195,17 @@ class Consumer(base.Consumer):
 
     async def highwaters(self, *partitions: TP) -> Mapping[TP, int]:
         ends = await self._desk.do(self._reader.ends, list(map(_ours, partitions)))
-        return {TP(*partition): end for partition, end in ends.items()}
+        return {_theirs(partition): end for partition, end in ends.items()}
 
     async def earliest_offsets(self, *partitions: TP) -> Mapping[TP, int]:
         starts = await self._desk.do(self._reader.starts, list(map(_ours, partitions)))
-        return {TP(*partition): start for partition, start in starts.items()}
+        return {_theirs(partition): start for partition, start in starts.items()}
 
     # -- writing
 
     async def _commit(self, offsets: Mapping[TP, int]) -> bool:
-        refused = await self._desk.do(self._reader.commit, {_ours(tp): offset for tp, offset in offsets.items()})
+        shared = {_ours(tp): offset for tp, offset in offsets.items() if _ours(tp) in self._share}
+        refused = await self._desk.do(self._reader.commit, shared)
         if refused:
             self.log.warning("Commit refused, its records are read again: %s", refused)
         return not refused
@@ -215,10 +222,14 @@ def _ours(tp: TP) -> TopicPartition:
     return TopicPartition(*tp)
 
 
+def _theirs(partition: TopicPartition) -> TP:
+    return TP(*partition)
+
+
 def _by_partition(fetched: Fetched) -> dict[TP, list[Record]]:
     found = {}
     for source, columns, offsets, _ in fetched.batches:
         headers = [list(some) for some in columns.headers] if columns.headers else [[] for _ in offsets]
         rows = zip(offsets, columns.keys, columns.values, columns.timestamps, headers, strict=True)
-        found[TP(*source)] = list(rows)
+        found[_theirs(source)] = list(rows)
     return found

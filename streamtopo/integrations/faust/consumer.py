@@ -64,14 +64,11 @@ class Consumer(base.Consumer):
         await super().on_start()
         transport: Any = self.transport
         self._log = await self._desk.do(transport.open_log)
+        self.exit_stack.callback(self._log.close)
+        self.exit_stack.callback(self._desk.close)
         self._topics = Topics(self.app, self._log)
         reset = self.app.conf.consumer_auto_offset_reset or "earliest"
         self._reader = await self._desk.do(Reader, self._log, self.app.conf.id, reset)
-
-    async def on_shutdown(self) -> None:
-        await self._desk.do(self._reader.leave)
-        await self._desk.do(self._log.close)
-        self._desk.close()
 
     # -- topics
 

@@ -22,4 +22,5 @@ class Desk:
         return await loop.run_in_executor(self._thread, lambda: function(*args, **kwargs))
 
     def close(self) -> None:
-        self._thread.shutdown(wait=False)
+        """Returns when the last call is done."""
+        self._thread.shutdown()

@@ -57,6 +57,8 @@ class Producer(base.Producer):
         transport: Any = self.transport
         app: AppT = self.app
         self._log = await self._desk.do(transport.open_log)
+        self.exit_stack.callback(self._log.close)
+        self.exit_stack.callback(self._desk.close)
         self._topics = Topics(app, self._log)
         # It takes no part in the group: it is there for commits that span partitions.
         self._member = await self._desk.do(self._log.join, app.conf.id, [])
@@ -64,11 +66,6 @@ class Producer(base.Producer):
     async def on_stop(self) -> None:
         await self.flush()
         await super().on_stop()
-
-    async def on_shutdown(self) -> None:
-        await self._desk.do(self._member.leave)
-        await self._desk.do(self._log.close)
-        self._desk.close()
 
     # -- topics
 
@@ -203,6 +200,8 @@ def _checked(record: Waiting) -> Waiting:
         raise ProducerSendError(f"a record for {record.target} has a key or value that is not bytes; give a serializer")
     if not all(isinstance(name, str) and isinstance(value, bytes | None) for name, value in record.headers):
         raise ProducerSendError(f"a record for {record.target} has headers that are not pairs of str and bytes")
+    if not -1 << 63 <= record.timestamp < 1 << 63:
+        raise ProducerSendError(f"a record for {record.target} has a timestamp that is none: seconds are expected")
     return record
 
 

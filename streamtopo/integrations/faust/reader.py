@@ -44,9 +44,6 @@ class Reader:
             self._positions.pop(partition, None)
         self._member.release(partitions)
 
-    def leave(self) -> None:
-        self._member.leave()
-
     # -- reading
 
     def read(self, limit: int, timeout: float, partitions: frozenset[TopicPartition] | None) -> Fetched:

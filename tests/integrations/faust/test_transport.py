@@ -99,6 +99,8 @@ def test_what_the_log_cannot_hold_is_refused_alone(
 ) -> None:
     async def use(producer: Any) -> None:
         good = await producer.send("t", b"k", b"good", 0, None, None)
+        with pytest.raises(ProducerSendError, match="timestamp"):
+            await producer.send("t", b"k", b"v", 0, 1e30, None)
         with pytest.raises(ProducerSendError, match=words):
             await producer.send("t", key, value, partition, None, headers)
         assert (await good).offset == 0
@@ -132,6 +134,18 @@ def test_a_failure_reaches_all_who_wait_and_ends_the_producer(tmp_path: Path) ->
 
 
 # -- an app
+
+
+def test_a_log_that_cannot_be_opened_is_the_reason_of_the_crash(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    app = faust.App("app", broker=f"streamtopo://{tmp_path / 'file'}", web_enabled=False)
+
+    async def run() -> None:
+        with pytest.raises(LogError, match="file"):
+            await app.start()
+        await app.stop()
+
+    asyncio.run(run())
 
 
 def test_events_carry_time_and_headers(tmp_path: Path, log: EmbeddedLog) -> None:
@@ -206,7 +220,6 @@ def test_a_read_that_a_seek_overtook_is_read_again(log: EmbeddedLog) -> None:
     reader.put_back(overtaken)
     again = {batch.source: list(batch.offsets) for batch in reader.read(100, 1, None).batches}
     assert again == {PART: [4, 5, 6, 7, 8, 9], other: [0]}
-    reader.leave()
 
 
 @pytest.mark.parametrize(("reset", "offsets"), [("earliest", [3, 4]), ("latest", [])])
@@ -220,7 +233,6 @@ def test_a_position_that_retention_overtook_is_reset(log: EmbeddedLog, reset: st
     reader = Reader(log, "group", reset)
     assert reader.seek_to_committed([PART]) == {PART: 1}
     assert [offset for batch in reader.read(10, 0, None).batches for offset in batch.offsets] == offsets
-    reader.leave()
 
 
 def test_the_end_for_a_recovery_is_a_record_that_is_there(tmp_path: Path) -> None:
@@ -237,5 +249,4 @@ def test_the_end_for_a_recovery_is_a_record_that_is_there(tmp_path: Path) -> Non
         clock[0] += 1000
     assert list(log.read(PART, 0, 100).offsets) == [0, 1]
     assert reader.ends([PART]) == {PART: 2}
-    reader.leave()
     log.close()

@@ -17,6 +17,7 @@ FILES = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path i
 LAYERS = [  # from top to bottom; what shares a line is independent of each other; __init__ is the public face
     {"__main__"},
     {"cli"},
+    {"integrations"},
     {"pytest_plugin"},
     {"testing"},
     {"driver_stores"},
@@ -40,6 +41,8 @@ LAYERS = [  # from top to bottom; what shares a line is independent of each othe
 ONLY_IN = {
     "click": {"cli"},
     "confluent_kafka": {"logs.kafka"},
+    "faust": {"integrations.faust"},
+    "mode": {"integrations.faust"},
     "msgspec": {"serdes", "models"},
     "orjson": {
         "serdes",

@@ -59,7 +59,7 @@ class Node:
             self._pid.write_text(str(pid))
 
     def _format(self, runs: list[str], file: Path, cluster: str) -> None:
-        command = [*runs, "kafka.tools.StorageTool", "format", "--cluster-id", cluster, "--config", str(file)]
+        command = [*runs, "kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", "--config", str(file)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise BrokerError(f"Kafka's storage in {self.directory} could not be formatted:\n{done.stderr.strip()}")

@@ -1,0 +1,16 @@
+"""Faust on streamtopo: its apps run on the embedded log, and its models, codecs and tables are understood."""
+
+from __future__ import annotations
+
+from streamtopo.errors import ConfigError
+
+try:
+    import faust  # noqa: F401 - to say what is missing where it is
+except ImportError as error:
+    raise ConfigError('Faust is not installed; pip install "streamtopo[faust]"') from error
+
+from streamtopo.integrations.faust.codecs import SerdeCodec
+from streamtopo.integrations.faust.serdes import faust_serde
+from streamtopo.integrations.faust.tables import faust_table
+
+__all__ = ["SerdeCodec", "faust_serde", "faust_table"]

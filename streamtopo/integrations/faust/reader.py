@@ -1,0 +1,109 @@
+"""A Faust worker's place in its group: what it reads and commits. Used by the thread of the consumer's desk alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from streamtopo.errors import LogError
+from streamtopo.logs import Log, Outcome
+from streamtopo.records import Batch, Position, TopicPartition
+
+
+class Fetched(NamedTuple):
+    batches: list[Batch]
+    starts: Mapping[TopicPartition, int]
+    """Where each partition stood before."""
+    ends: Mapping[TopicPartition, int]
+
+
+class Reader:
+    """`reset` says where a partition without a committed position is begun: "earliest" or "latest"."""
+
+    def __init__(self, log: Log, group: str, reset: str) -> None:
+        if reset not in ("earliest", "latest"):
+            raise LogError(f'consumer_auto_offset_reset is "earliest" or "latest" here, not "{reset}"')
+        self._log = log
+        self._reset = reset
+        self._member = log.join(group, [])
+        self._positions: dict[TopicPartition, int] = {}
+
+    # -- the group
+
+    def subscribe(self, topics: Mapping[str, int]) -> None:
+        """Topics with as many partitions are shared out together, so that the same numbers meet in one worker."""
+        counts = sorted(set(topics.values()))
+        self._member.subscribe(tuple(name for name in sorted(topics) if topics[name] == count) for count in counts)
+
+    def assignment(self) -> frozenset[TopicPartition]:
+        return self._member.assignment()
+
+    def release(self, partitions: Iterable[TopicPartition]) -> None:
+        partitions = list(partitions)
+        for partition in partitions:
+            self._positions.pop(partition, None)
+        self._member.release(partitions)
+
+    # -- reading
+
+    def read(self, limit: int, timeout: float, partitions: frozenset[TopicPartition] | None) -> Fetched:
+        """What is new in these partitions, or in all."""
+        paused = frozenset() if partitions is None else self._positions.keys() - partitions
+        starts = dict(self._positions)
+        batches = self._member.poll(limit, timeout, paused)
+        self._positions.update((batch.source, batch.next_offset) for batch in batches)
+        return Fetched(batches, starts, self._member.ends())
+
+    def put_back(self, fetched: Fetched) -> None:
+        """Read these again, but for the partitions that were moved in the meantime."""
+        for batch in fetched.batches:
+            if self._positions.get(batch.source) == batch.next_offset:
+                self._go(batch.source, fetched.starts[batch.source])
+
+    def seek(self, wanted: Mapping[TopicPartition, int]) -> None:
+        """To these offsets, or to the nearest that the log has."""
+        for partition, offset in wanted.items():
+            self._go(partition, min(max(offset, self._log.start(partition)), self._log.end(partition)))
+
+    def seek_to_committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
+        """The committed offsets; a partition without one, or whose next record is gone, is read as `reset` says."""
+        partitions = list(partitions)
+        committed = self._member.committed(partitions)
+        for partition in partitions:
+            start, end = self._log.start(partition), self._log.end(partition)
+            offset = committed[partition].offset if partition in committed else -1
+            self._go(partition, offset if start <= offset <= end else {"earliest": start, "latest": end}[self._reset])
+        return {partition: committed[partition].offset if partition in committed else None for partition in partitions}
+
+    def position(self, partition: TopicPartition) -> int | None:
+        return self._positions.get(partition)
+
+    def _go(self, partition: TopicPartition, offset: int) -> None:
+        self._positions[partition] = offset
+        self._member.seek(partition, offset)
+
+    # -- the log
+
+    def commit(self, offsets: Mapping[TopicPartition, int]) -> str:
+        """The reason if it was refused. Records are then read again: Faust promises each at least once."""
+        committed = self._member.commit({partition: Position(offset) for partition, offset in offsets.items()})
+        if committed.outcome is Outcome.UNKNOWN:
+            self._member.settle()
+        return "" if committed.outcome is Outcome.DONE else committed.reason
+
+    def starts(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return {partition: self._log.start(partition) for partition in partitions}
+
+    def ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return {partition: self._last(partition) for partition in partitions}
+
+    def _last(self, partition: TopicPartition) -> int:
+        """Behind the last record that is there: for one that compaction removed, a recovery would wait for ever."""
+        start, end = self._log.start(partition), self._log.end(partition)
+        step = 1
+        while end - step > start:
+            if offsets := self._log.read(partition, end - step, step).offsets:
+                return offsets[-1] + 1
+            step *= 2
+        offsets = self._log.read(partition, start, end - start).offsets
+        return offsets[-1] + 1 if offsets else start

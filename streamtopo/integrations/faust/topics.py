@@ -1,0 +1,71 @@
+"""Topics as Faust asks for them: created when they are first needed, and found by name, with a memory."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from itertools import count
+from typing import Any
+
+from faust.types import AppT
+from mode.utils.times import Seconds, want_seconds
+
+from streamtopo.errors import LogError
+from streamtopo.logs import Log, Topic
+from streamtopo.partitioning import partition_of
+
+
+class Topics:
+    """`keyless` records go to one partition after the other."""
+
+    def __init__(self, app: AppT, log: Log) -> None:
+        self._app = app
+        self._log = log
+        self._partitions: dict[str, int] = {}
+        self._keyless = count(random.randrange(1 << 16))
+
+    def partitions(self, topic: str) -> int | None:
+        if topic not in self._partitions:
+            self._partitions = {name: known.partitions for name, known in self._log.topics().items()}
+        return self._partitions.get(topic)
+
+    def ensure(self, topic: str) -> int:
+        """The partitions of a topic; one that is missing is made, as a broker would, with the app's usual number."""
+        partitions = self.partitions(topic)
+        if partitions is None:
+            self.create(topic, self._app.conf.topic_partitions, {})
+            partitions = self.partitions(topic)
+        if partitions is None:
+            raise LogError(f'topic "{topic}" does not exist, and topic_allow_declare is off; create it')
+        return partitions
+
+    def create(self, topic: str, partitions: int, config: Mapping[str, str]) -> None:
+        """A topic that is there stays what it is, as Faust expects it from a broker."""
+        if not self._app.conf.topic_allow_declare or self.partitions(topic) is not None:
+            return
+        try:
+            self._log.create(Topic(topic, partitions, config))
+        except LogError:
+            if topic not in self._log.topics():  # else another worker was faster, and asked for something else
+                raise
+
+    def partition(self, topic: str, key: bytes | None) -> int:
+        partitions = self.ensure(topic)
+        settings: Any = self._app.conf
+        choose = settings.producer_partitioner
+        if choose is not None:
+            return int(choose(key, list(range(partitions)), list(range(partitions))))
+        return next(self._keyless) % partitions if key is None else partition_of(key, partitions)
+
+
+def config_of(
+    config: Mapping[str, Any] | None, retention: Seconds | None, compacting: bool | None, deleting: bool | None
+) -> dict[str, str]:
+    """Faust's arguments as a topic's config, under Kafka's names."""
+    policies = [name for name, wanted in (("compact", compacting), ("delete", deleting)) if wanted]
+    asked: dict[str, Any] = {}
+    if policies:
+        asked["cleanup.policy"] = ",".join(policies)
+    if retention:
+        asked["retention.ms"] = int(want_seconds(retention) * 1000)
+    return {name: str(value) for name, value in {**asked, **(config or {})}.items()}

@@ -68,7 +68,7 @@ class Reader:
     def seek_to_committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
         """The committed offsets; a partition without one, or whose next record is gone, is read as `reset` says."""
         partitions = list(partitions)
-        committed = self._member.committed(partitions)
+        committed = self._member.committed(partitions) or {}  # this log always knows
         for partition in partitions:
             start, end = self._log.start(partition), self._log.end(partition)
             offset = committed[partition].offset if partition in committed else -1

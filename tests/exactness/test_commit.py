@@ -30,8 +30,8 @@ class DisturbedMember(MemoryMember):
 
 
 class DisturbedLog(MemoryLog):
-    def join(self, group: str, topics: object) -> MemoryMember:
-        member = super().join(group, topics)  # type: ignore[arg-type]
+    def join(self, group: str, topics: object, address: str = "") -> MemoryMember:
+        member = super().join(group, topics, address)  # type: ignore[arg-type]
         member.__class__ = DisturbedMember
         return member
 

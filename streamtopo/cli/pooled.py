@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import logging
 import signal
-import sys
 import time
-from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import fields
-from enum import Enum
-from typing import Any
 
 import click
 
 from streamtopo.cli.failures import FAILED, told
-from streamtopo.cli.serving import Web, answering, arguments
+from streamtopo.cli.serving import Web, answering
 from streamtopo.config import WorkerConfig
+from streamtopo.engine.command import web_arguments
 from streamtopo.engine.lifeline import Lifeline
 from streamtopo.engine.loading import load_topology
 from streamtopo.engine.metrics import Metrics
@@ -26,29 +22,12 @@ from streamtopo.errors import StreamtopoError
 from streamtopo.logs.opening import open_log
 
 _BETWEEN_REPORTS = 0.2
-_DURATIONS = {"commit_interval", "commit_pause"}
 
 
-def command(app: str, log: str, config: WorkerConfig, web: Web, lifeline: int) -> list[str]:
-    """All options are given, so that the environment and pyproject.toml have no say any more."""
+def options_of(web: Web) -> list[str]:
+    """What a process is told beside the worker's options."""
     verbose = ["--verbose"] if "streamtopo.verbose" in click.get_current_context().meta else []
-    return [
-        *(sys.executable, "-m", "streamtopo", "worker", app, "--log", log),
-        *(option for field in fields(config) for option in _option(field.name, getattr(config, field.name))),
-        *arguments(web),
-        *verbose,
-        *("--lifeline", str(lifeline)),
-    ]
-
-
-def _option(name: str, value: Any) -> Iterator[str]:
-    flag = f"--{name.replace('_', '-')}"
-    if isinstance(value, bool):
-        yield from [flag] if value else []
-    elif isinstance(value, Enum):
-        yield f"{flag}={value.value}"
-    else:
-        yield f"{flag}={value}{'ms' if name in _DURATIONS else ''}"
+    return [*verbose, *([] if web.port is None else web_arguments(web.port, web.host, web.token))]
 
 
 def work_for_a_pool(

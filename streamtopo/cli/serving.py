@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,8 +17,6 @@ if TYPE_CHECKING:
     from streamtopo.engine.worker import Worker
     from streamtopo.logs import Log
     from streamtopo.topology import Topology
-
-_TOKEN = "STREAMTOPO_WEB_TOKEN"
 
 
 class Web(NamedTuple):
@@ -90,12 +87,3 @@ def answering(
         if say is not None:
             say(f"{'answers at':<12} {server.address}")
         yield worker, face.look
-
-
-def arguments(web: Web) -> list[str]:
-    """For the processes of a pool. The token is no argument, which all users of the machine could read."""
-    if web.port is None:
-        return []
-    if web.token is not None:
-        os.environ[_TOKEN] = web.token
-    return ["--web-port", str(web.port), "--web-host", web.host]

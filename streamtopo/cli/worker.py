@@ -78,8 +78,9 @@ def worker(
 def run(app: str, processes: int, url: str, config: WorkerConfig, web: Web, demo: bool) -> None:
     from streamtopo.cli.banner import banner
     from streamtopo.cli.demonstration import Demonstration, demo_of
-    from streamtopo.cli.pooled import command
+    from streamtopo.cli.pooled import options_of
     from streamtopo.cli.watching import Watch
+    from streamtopo.engine.command import command
     from streamtopo.engine.loading import load_module, load_topology
     from streamtopo.engine.pool import Pool
     from streamtopo.engine.topics import Topics
@@ -101,7 +102,8 @@ def run(app: str, processes: int, url: str, config: WorkerConfig, web: Web, demo
             worker, look = stack.enter_context(answering(web, topology, log, config, view.say))
             _work_here(worker, look, watch, signals)
         else:
-            pool = Pool(lambda lifeline: command(app, url, config, web, lifeline), processes, view.say)
+            more = options_of(web)
+            pool = Pool(lambda lifeline: command(app, url, config, lifeline, more), processes, view.say)
             _work_in(pool, watch, signals, view)
 
 

@@ -50,6 +50,11 @@ class Pool:
         """Let every process commit and end; safe from signal handlers."""
         self._stopping = True
 
+    @property
+    def reported(self) -> bool:
+        """Whether all processes are there, and have said how they are."""
+        return all(place.child is not None and place.child.heard.metrics is not None for place in self._places)
+
     def metrics(self) -> Metrics:
         living = [place.child.heard.metrics for place in self._places if place.child]
         return together([one for one in living if one] + [one for place in self._places for one in place.past])

@@ -118,8 +118,8 @@ class Tasks:
                 restored |= store.step(limit) > 0
             if all(store.done for store in stores):
                 task.open(positions)
-                del self.opening[id]
                 self.ready[id] = task
+                del self.opening[id]  # only now, for those who look on from other threads
                 for partition, position in positions.items():
                     self.member.seek(partition, position.offset)
                 restored = True

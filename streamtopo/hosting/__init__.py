@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from streamtopo.config import config_of
 from streamtopo.dsl.builder import StreamsBuilder
 from streamtopo.durations import Duration, milliseconds
+from streamtopo.errors import ConfigError
 from streamtopo.logs import Log
 from streamtopo.logs.opening import DEFAULT
 from streamtopo.topology import Topology
@@ -54,9 +55,11 @@ class Host:
 
 
 def host(
-    topology: Topology | StreamsBuilder,
+    topology: Topology | StreamsBuilder | str,
     log: Log | str = DEFAULT,
     *,
+    engine: str = "thread",
+    processes: int = 1,
     on_state_change: Watcher | None = None,
     on_uncaught: Callable[[BaseException], object] = lambda error: None,
     close_timeout: Duration = "30s",
@@ -64,7 +67,9 @@ def host(
     token: str | None = None,
     **options: Any,
 ) -> Host:
-    """Run a topology in a thread beside what this program does; the options are those of a `Worker`.
+    """Run a topology beside what this program does; the options are those of a `Worker`.
+
+    With `engine="process"` it runs in so many processes of its own, which load the topology by the name that is given.
 
     `on_state_change(new, old)` is called in the engine's thread. `on_uncaught(error)` says what follows when the engine
     fails: "stop" (which None means too), "replace" or "shut down", or an `Uncaught`. Closing waits for the last commit
@@ -73,13 +78,29 @@ def host(
     """
     from streamtopo.hosting.app import Settings
 
-    described = topology.build() if isinstance(topology, StreamsBuilder) else topology
-    settings = Settings(on_state_change, on_uncaught, milliseconds(close_timeout) / 1000, address, token)
-    return Host(described, log, config_of(**{"chunk": _CHUNK} | options), settings)
+    if engine not in ("thread", "process"):
+        raise ConfigError(f'engine is "{engine}"; give "thread" or "process"')
+    apart = processes if engine == "process" else 0
+    if apart and not (isinstance(topology, str) and isinstance(log, str)):
+        raise ConfigError(
+            'engine="process" needs names that its processes can use: host("apps.wordcount", "embedded:…")'
+        )
+    app = topology if isinstance(topology, str) else ""
+    deadline = milliseconds(close_timeout) / 1000
+    settings = Settings(on_state_change, on_uncaught, deadline, address, token, apart, app)
+    return Host(_described(topology), log, config_of(**{"chunk": _CHUNK} | options), settings)
+
+
+def _described(topology: Topology | StreamsBuilder | str) -> Topology:
+    if isinstance(topology, str):
+        from streamtopo.engine.loading import load_topology
+
+        return load_topology(topology)
+    return topology.build() if isinstance(topology, StreamsBuilder) else topology
 
 
 def lifespan(
-    topology: Topology | StreamsBuilder, log: Log | str = DEFAULT, **options: Any
+    topology: Topology | StreamsBuilder | str, log: Log | str = DEFAULT, **options: Any
 ) -> Callable[[Any], AbstractAsyncContextManager[None]]:
     """For `FastAPI(lifespan=lifespan(topology))` and other ASGI applications: the engine runs while they do.
 

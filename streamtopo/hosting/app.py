@@ -10,13 +10,17 @@ from typing import Any, NamedTuple
 
 from streamtopo.config import WorkerConfig
 from streamtopo.durations import milliseconds
+from streamtopo.engine.command import command, web_arguments
 from streamtopo.engine.metrics import Metrics
 from streamtopo.engine.plan import Plan
+from streamtopo.engine.pool import Pool
+from streamtopo.engine.topics import Topics
 from streamtopo.engine.worker import Worker
 from streamtopo.errors import LogError, StreamtopoError
 from streamtopo.hosting.asking import AsyncQuery
 from streamtopo.hosting.consuming import PAUSE, Consumed, Tail
-from streamtopo.hosting.engine import Engine
+from streamtopo.hosting.engine import Engine, Threaded
+from streamtopo.hosting.processes import Processes
 from streamtopo.hosting.producing import Delivery, Producer, declared
 from streamtopo.hosting.query import Query
 from streamtopo.hosting.states import AppState, Life, Watcher
@@ -42,6 +46,10 @@ class Settings(NamedTuple):
     close_timeout: float
     address: str
     token: str | None
+    processes: int = 0
+    """For the engine; without any it is a thread."""
+    app: str = ""
+    """What processes call the topology."""
 
 
 class Hosted:
@@ -51,16 +59,19 @@ class Hosted:
         self.topology = topology
         self.settings = settings
         self._config = config
-        self._url = log if isinstance(log, str) else None
+        self._url = log if isinstance(log, str) else ""
         self._log = None if isinstance(log, str) else log
         self._producer: Producer | None = None
         self._plan: Plan | None = None
         self._life = Life(settings.on_state_change)
-        self._engine = Engine(self._make_worker, self._life, settings.on_uncaught)
+        self._threaded = Threaded(self._make_worker, self._life, settings.on_uncaught)
+        self._engine: Engine = self._threaded
+        if settings.processes:
+            self._engine = Processes(self._make_pool, self._life, settings.on_uncaught)
         self.stores = Stores(
             topology.application_id,
             self._planned,
-            lambda: self._engine.worker,
+            lambda: self._threaded.worker,
             self._groups,
             address=settings.address,
             token=settings.token,
@@ -85,14 +96,14 @@ class Hosted:
 
     @property
     def paused(self) -> bool:
-        return self._engine.paused
+        return self._threaded.paused
 
     def pause(self) -> None:
         """Process nothing until `resume`; the tasks stay here, and so do the answers to queries."""
-        self._engine.paused = True
+        self._pause(True)
 
     def resume(self) -> None:
-        self._engine.paused = False
+        self._pause(False)
 
     def query(self, store: str, *, wait: str | int = 0, partition: int | None = None) -> Query:
         """A store as of the last commit. Rows of other processes are fetched from there, while the caller waits."""
@@ -117,16 +128,33 @@ class Hosted:
 
     def _make_worker(self) -> Worker:
         """Called in the engine's thread, because opening logs takes its time."""
-        if self._log is None:
-            assert self._url is not None
-            self._log = open_log(self._url)
-        worker = Worker(self.topology, self._log, config=self._config, address=self.settings.address)
+        worker = Worker(self.topology, self._opened(), config=self._config, address=self.settings.address)
         self._plan = worker.plan
-        self._producer = self._producer or Producer(self.topology, self._log)
         return worker
 
+    def _make_pool(self) -> Pool:
+        """Each process answers queries at an address of its own; this one has no rows."""
+        self._plan = Topics(self.topology, self._opened(), self._config).plan
+        more = web_arguments(0, "127.0.0.1", self.settings.token)
+        return Pool(
+            lambda lifeline: command(self.settings.app, self._url, self._config, lifeline, more),
+            self.settings.processes,
+            logger.info,
+        )
+
+    def _opened(self) -> Log:
+        if self._log is None:
+            self._log = open_log(self._url)
+        self._producer = self._producer or Producer(self.topology, self._log)
+        return self._log
+
+    def _pause(self, paused: bool) -> None:
+        if self.settings.processes:
+            raise HostError("processes cannot be paused; only an engine in a thread can")
+        self._threaded.paused = paused
+
     def _planned(self) -> Plan:
-        worker = self._engine.worker
+        worker = self._threaded.worker
         if worker is not None:
             self._plan = worker.plan
         if self._plan is None:
@@ -174,8 +202,8 @@ class Hosted:
         return joined
 
     def _close_log(self) -> None:
-        if self._url is not None and self._log is not None:
-            self._url = None
+        if self._url and self._log is not None:
+            self._url = ""
             self._log.close()
 
     def _next_page(self, tail: Tail) -> list[Consumed]:

@@ -1,4 +1,4 @@
-"""A worker at work in a thread of its own, replaced by another one when it fails and that is wanted."""
+"""The engine beside a program: at work in a thread of its own, and replaced when it fails and that is wanted."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from enum import Enum
 
@@ -35,17 +36,28 @@ class Uncaught(Enum):
     """The engine ends, and the process is sent SIGTERM, as if by its administrator."""
 
 
-class Engine:
-    def __init__(self, make: Callable[[], Worker], life: Life, on_uncaught: Callable[[BaseException], object]) -> None:
-        self.worker: Worker | None = None
+class Engine(ABC):
+    """The thread that sees to the work. What kind of work that is, the subclasses say."""
+
+    def __init__(self, life: Life, on_uncaught: Callable[[BaseException], object]) -> None:
         self.error: BaseException | None = None
         self.glimpse = Glimpse()
-        self._paused = False
-        self._make = make
         self._life = life
         self._on_uncaught = on_uncaught
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._work, name="streamtopo engine", daemon=True)
+
+    @abstractmethod
+    def _begin(self) -> None:
+        """Make what is to work."""
+
+    @abstractmethod
+    def _run(self) -> None:
+        """Let it work to its end."""
+
+    @abstractmethod
+    def _end(self) -> None:
+        """Have it commit and come to its end, if it is at work; from any thread."""
 
     def start(self) -> None:
         self._thread.start()
@@ -53,33 +65,21 @@ class Engine:
     def stop(self) -> None:
         self._life.move(AppState.PENDING_SHUTDOWN)
         self._stopping.set()
-        if self.worker is not None:
-            self.worker.stop()
+        self._end()
 
     def join(self, timeout: float | None = None) -> bool:
         self._thread.join(timeout)
         return not self._thread.is_alive()
 
-    @property
-    def paused(self) -> bool:
-        return self._paused
-
-    @paused.setter
-    def paused(self, paused: bool) -> None:
-        self._paused = paused
-        if self.worker is not None:
-            self.worker.paused = paused
-
     def _work(self) -> None:
-        with brisk_switching:
-            quick = 0
-            try:
-                while not self._run_one():
-                    quick = quick + 1 if time.monotonic() - self._started < _SOON else 0
-                    self._life.move(AppState.REBALANCING)
-                    self._stopping.wait(_DELAYS[min(quick, len(_DELAYS) - 1)])
-            except BaseException as error:  # of the callback, or nothing would ever say that the engine is gone
-                self._fail(error)
+        quick = 0
+        try:
+            while not self._run_one():
+                quick = quick + 1 if time.monotonic() - self._started < _SOON else 0
+                self._life.move(AppState.REBALANCING)
+                self._stopping.wait(_DELAYS[min(quick, len(_DELAYS) - 1)])
+        except BaseException as error:  # of the callback, or nothing would ever say that the engine is gone
+            self._fail(error)
         self._life.move(AppState.PENDING_SHUTDOWN)
         self._life.move(AppState.NOT_RUNNING)
 
@@ -89,22 +89,16 @@ class Engine:
             return True
         self._started = time.monotonic()
         try:
-            self.worker = worker = self._make()
-            worker.paused = self._paused
+            self._begin()
             self._life.move(AppState.REBALANCING)
             if self._stopping.is_set():
-                worker.stop()
-            run(worker, each_turn=lambda: self._look(worker), signals=False)
+                self._end()
+            self._run()
         except BaseException as error:
             return self._failed(error)
         finally:
-            self.worker = None
             self.glimpse.forget()
         return True
-
-    def _look(self, worker: Worker) -> None:
-        self.glimpse.look(worker)
-        self._life.move(AppState.REBALANCING if worker.opening else AppState.RUNNING)
 
     def _failed(self, error: BaseException) -> bool:
         if self._life.state is AppState.CREATED:  # whoever started it is told
@@ -122,3 +116,45 @@ class Engine:
     def _fail(self, error: BaseException) -> None:
         self.error = error
         self._life.move(AppState.ERROR)
+
+
+class Threaded(Engine):
+    """One worker, in the engine's own thread."""
+
+    def __init__(self, make: Callable[[], Worker], life: Life, on_uncaught: Callable[[BaseException], object]) -> None:
+        super().__init__(life, on_uncaught)
+        self.worker: Worker | None = None
+        self._make = make
+        self._paused = False
+
+    @property
+    def paused(self) -> bool:
+        return self._paused
+
+    @paused.setter
+    def paused(self, paused: bool) -> None:
+        self._paused = paused
+        if self.worker is not None:
+            self.worker.paused = paused
+
+    def _begin(self) -> None:
+        self.worker = self._make()
+        self.worker.paused = self._paused
+
+    def _run(self) -> None:
+        worker = self.worker
+        assert worker is not None
+        try:
+            with brisk_switching:
+                run(worker, each_turn=lambda: self._look(worker), signals=False)
+        finally:
+            self.worker = None
+
+    def _end(self) -> None:
+        worker = self.worker
+        if worker is not None:
+            worker.stop()
+
+    def _look(self, worker: Worker) -> None:
+        self.glimpse.look(worker)
+        self._life.move(AppState.REBALANCING if worker.opening else AppState.RUNNING)

@@ -31,7 +31,7 @@ class DisturbedMember(MemoryMember):
 
 class DisturbedLog(MemoryLog):
     def join(self, group: str, topics: object, *, address: str = "", exactly_once: bool = True) -> MemoryMember:
-        member = super().join(group, topics)  # type: ignore[arg-type]
+        member = super().join(group, topics, address=address)  # type: ignore[arg-type]
         member.__class__ = DisturbedMember
         return member
 

@@ -126,7 +126,7 @@ def test_a_paused_app_processes_nothing_and_keeps_its_tasks(url: str, log: Log, 
         app.pause()
         turned = threading.Event()
         app.produce("in", "x", key="a").result(60)
-        worker = app._engine.worker
+        worker = app._threaded.worker
         assert worker is not None
         run_once, turns = worker.run_once, iter(range(1000))
 

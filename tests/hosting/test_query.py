@@ -218,7 +218,7 @@ def test_a_store_that_is_being_restored_says_how_far_it_is(
             answers.append(answer)
         assert answer.value == 1
     restoring = [one for one in answers if isinstance(one, Restoring)]
-    assert all(one.total > 10 and 0 <= one.progress < 1 for one in restoring)
+    assert all(one.total > 10 and 0 <= one.progress <= 1 for one in restoring)
     assert all(one.store == "counts" for one in restoring)
 
 

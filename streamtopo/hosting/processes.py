@@ -1,0 +1,36 @@
+"""An engine in processes of its own: what it computes never keeps the service's threads waiting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from streamtopo.engine.pool import Pool
+from streamtopo.hosting.engine import Engine
+from streamtopo.hosting.states import AppState, Life
+
+
+class Processes(Engine):
+    """A pool that is looked after by a thread; it is replaced whole if it gives up."""
+
+    def __init__(self, make: Callable[[], Pool], life: Life, on_uncaught: Callable[[BaseException], object]) -> None:
+        super().__init__(life, on_uncaught)
+        self._make = make
+        self._pool: Pool | None = None
+
+    def _begin(self) -> None:
+        self._pool = self._make()
+
+    def _run(self) -> None:
+        assert self._pool is not None
+        self._pool.run(each_turn=self._look)
+
+    def _end(self) -> None:
+        if self._pool is not None:
+            self._pool.stop()
+
+    def _look(self) -> None:
+        pool = self._pool
+        assert pool is not None
+        self.glimpse.metrics = metrics = pool.metrics()
+        ready = pool.reported and not metrics.restoring
+        self._life.move(AppState.RUNNING if ready else AppState.REBALANCING)

@@ -1,0 +1,79 @@
+"""An engine in processes: asked over HTTP, replaced when one dies, gone with the service."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamtopo import host
+from streamtopo.errors import ConfigError
+from streamtopo.hosting.app import HostError
+from streamtopo.hosting.states import AppState
+from streamtopo.logs.embedded import EmbeddedLog
+from tests.cli.workers import COUNTING, alive, application
+from tests.hosting.conftest import PATIENCE, counting, send, until
+
+WORDS = [f"word {number}" for number in range(10)]
+
+
+def children() -> list[int]:
+    found = [task.read_text().split() for task in Path("/proc/self/task").glob("*/children")]
+    return [int(child) for one in found for child in one]
+
+
+@pytest.fixture
+def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.delenv("STREAMTOPO_WEB_TOKEN", raising=False)
+    return application(tmp_path)
+
+
+def test_processes_do_the_work_and_answer(app: str, url: str, log: EmbeddedLog, options: dict[str, Any]) -> None:
+    send(log, *WORDS)
+    with host(app, url, engine="process", processes=2, token="secret", **options) as hosted:
+        hosted.ready(PATIENCE)
+        counts = hosted.query("counts", wait=PATIENCE)
+        until(lambda: list(counts.all()) == [(word, 1) for word in WORDS])
+        os.kill(children()[0], signal.SIGKILL)
+        assert [counts.get(word) for word in WORDS] == [1] * len(WORDS)
+        hosted.produce("in", "x", key=WORDS[0]).result(60)
+        until(lambda: counts.get(WORDS[0]) == 2)
+        with pytest.raises(HostError, match="cannot be paused"):
+            hosted.pause()
+        at_work = children()
+    assert hosted.state is AppState.NOT_RUNNING
+    assert not any(map(alive, at_work))
+
+
+async def test_a_loop_hosts_processes(app: str, url: str, log: EmbeddedLog, options: dict[str, Any]) -> None:
+    async with host(app, url, engine="process", **options) as hosted:
+        await hosted.ready(PATIENCE)
+        changes = hosted.consume("out")
+        await hosted.produce("in", "x", key="a")
+        assert (await anext(changes)).value == 1
+        assert await hosted.query_async("counts", wait=PATIENCE).get("b") is None
+
+
+def test_a_process_that_fails_ends_the_engine_with_its_message(
+    tmp_path: Path, app: str, url: str, log: EmbeddedLog, options: dict[str, Any]
+) -> None:
+    (tmp_path / "counting_badly.py").write_text(COUNTING.format(look="1 / 0"))
+    send(log, "a")
+    with host("counting_badly", url, engine="process", **options) as hosted:
+        assert list(hosted.consume("out")) == []  # until the engine is gone
+        assert hosted.state is AppState.ERROR
+        with pytest.raises(HostError, match="ZeroDivisionError"):
+            hosted.ready(PATIENCE)
+
+
+def test_processes_need_names(url: str) -> None:
+    with pytest.raises(ConfigError, match="needs names that its processes can use"):
+        host(counting(), url, engine="process")
+    with pytest.raises(ConfigError, match='engine is "rocket"; give "thread" or "process"'):
+        host(counting(), url, engine="rocket")

@@ -68,6 +68,16 @@ class Serde:
 SerdeLike = Serde | type[Any] | types.GenericAlias | types.UnionType
 
 
+def encoded(serde: Serde, column: list[Any], what: str) -> list[bytes | None]:
+    """The column's bytes; what does not fit its declared type is most often a declaration that was forgotten."""
+    try:
+        return serde.encode_column(column)
+    except Exception as error:
+        raise SerdeError(
+            f"the {what} does not fit: {error}; declare its type with {what}=… where it changes"
+        ) from error
+
+
 def serde_of(spec: Any, *, key: bool = False) -> Serde:
     """The serde for a type; with `key`, JSON is written with sorted names, so equal keys get equal bytes."""
     if isinstance(spec, Serde):

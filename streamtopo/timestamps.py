@@ -77,7 +77,10 @@ def timestamp_of(given: TimestampLike | None) -> Timestamp | None:
 
 
 def _field(name: str, value: Any) -> Any:
-    return value[name] if isinstance(value, dict) else getattr(value, name)
+    try:
+        return value[name] if isinstance(value, dict) else getattr(value, name)
+    except (KeyError, AttributeError) as error:
+        raise StreamtopoError(f'the timestamp is in field "{name}", which {value!r:.80} does not have') from error
 
 
 @functools.lru_cache(maxsize=100)

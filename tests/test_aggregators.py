@@ -8,7 +8,7 @@ import pytest
 
 from streamtopo import StreamsBuilder, Windowed, Windows, aggregators
 from streamtopo.aggregators import Aggregator, collect, first, last, mean, top_k
-from streamtopo.errors import StreamtopoError, TopologyError
+from streamtopo.errors import StepError, TopologyError
 from streamtopo.testing import Driver, DriverRecord
 
 
@@ -80,7 +80,18 @@ def test_mistakes_are_told() -> None:
         top_k(0)
     with pytest.raises(TopologyError, match="give 1 or more"):
         collect(most=0)
+    grouped = StreamsBuilder("ready").stream("in", key=str, value=float).group_by_key()
+    for aggregated in (grouped, grouped.windowed_by(Windows.tumbling("1s"))):
+        with pytest.raises(TopologyError, match=r"no adder; give aggregate\(init, adder\)"):
+            aggregated.aggregate(lambda: 0.0)
+    with pytest.raises(TopologyError, match=r"no merger; give aggregate\(init, adder, merger\)"):
+        grouped.windowed_by(Windows.session("1s")).aggregate(lambda: 0.0, lambda key, value, row: row + value)
+
+
+@pytest.mark.parametrize("cache", [0, 1 << 20])
+def test_rows_of_another_type_than_the_values_need_it_declared(cache: int) -> None:
     builder = StreamsBuilder("ready")
-    builder.stream("in", key=str, value=float).group_by_key().aggregate(lambda: 0.0)
-    with pytest.raises(StreamtopoError, match="no adder; give aggregate"):
-        Driver(builder.build()).send("in", 1.0, key="k")
+    builder.stream("in", key=str, value=str).group_by_key().aggregate(lambda: 0, lambda key, value, row: row + 1)
+    expected = "in/0 offset 0: the value does not fit: expected str, got int 1; declare its type with value="
+    with pytest.raises(StepError, match=expected):
+        Driver(builder.build(), cache=cache).send("in", "a", key="k")

@@ -81,6 +81,12 @@ def test_what_is_no_time_names_its_record_or_is_skipped(value: dict[str, Any]) -
     assert times(driver("at", on_error="skip"), value, {"at": 2}) == [2]
 
 
+@pytest.mark.parametrize("value", [{"on": 1}, None])
+def test_a_field_that_is_not_there_is_named(value: dict[str, Any] | None) -> None:
+    with pytest.raises(StepError, match=r'in/0 offset 0: the timestamp is in field "at", which .* does not have'):
+        driver("at").send("in", value)
+
+
 def test_what_cannot_be() -> None:
     with pytest.raises(TopologyError, match="invalid='sometimes'"):
         Timestamp("at", invalid="sometimes")  # type: ignore[arg-type]

@@ -46,11 +46,13 @@ def session(window: Windowed, readings: int) -> tuple[Any, Session]:
 
 
 def alerts(located: KStream) -> None:
-    """A reading above its device's limit, unless somebody worked there in the minute before, or says so within 5 s."""
+    """A reading above its device's limit, unless somebody worked there in the minute before, or says so within 5 s.
+
+    The join's time is that of such readings and of maintenance: an alert goes out when the next of them comes.
+    """
     hot = located.filter(lambda _, reading: reading.celsius > reading.limit)
-    hot.left_join(work, alert, before="1m", after="5s", value=Alert).filter(lambda _, alert: alert is not None).to(
-        "sensor-alerts"
-    )
+    found = hot.left_join(work, alert, before="1m", after="5s", value=Alert, name="alerts", store="alerts")
+    found.filter(lambda _, alert: alert is not None).to("sensor-alerts")
 
 
 def hottest(located: KStream) -> None:

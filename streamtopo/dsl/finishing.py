@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from streamtopo.aggregators import Aggregator
@@ -20,4 +21,11 @@ def finished(aggregator: Aggregator, table: KTable) -> KTable:
 
 def unsaid(key: Any, one: Any, other: Any) -> Any:
     """Stands where a function is left out because an aggregator brings it."""
-    raise TopologyError("aggregate was given init but no adder; give aggregate(init, adder), or a ready aggregator")
+
+
+def check_said(**functions: Callable[..., Any]) -> None:
+    for what, function in functions.items():
+        if function is unsaid:
+            raise TopologyError(
+                f"aggregate was given no {what}; give aggregate(init, {', '.join(functions)}), or a ready aggregator"
+            )

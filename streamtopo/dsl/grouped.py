@@ -8,7 +8,7 @@ from typing import Any, overload
 
 from streamtopo.aggregators import Aggregator
 from streamtopo.dsl.cogrouped import CogroupedKStream, Part
-from streamtopo.dsl.finishing import finished, unsaid
+from streamtopo.dsl.finishing import check_said, finished, unsaid
 from streamtopo.dsl.kstream import KStream
 from streamtopo.dsl.ktable import KTable
 from streamtopo.dsl.naming import next_serde
@@ -60,6 +60,7 @@ class KGroupedStream:
         """
         if isinstance(init, Aggregator):
             return finished(init, self.aggregate(init.init, init.adder, value=init.value, name=name))
+        check_said(adder=adder)
         return self._aggregated(
             "KSTREAM-AGGREGATE-",
             lambda state, dropped: aggregate.aggregate(state, init, (adder,), dropped),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from streamtopo.aggregators import Aggregator
-from streamtopo.dsl.finishing import finished, unsaid
+from streamtopo.dsl.finishing import check_said, finished, unsaid
 from streamtopo.dsl.ktable import KTable
 from streamtopo.dsl.naming import Graph, next_serde
 from streamtopo.dsl.origin import KeptOrigin
@@ -85,6 +85,7 @@ class TimeWindowedKStream(_Windowed):
         if isinstance(init, Aggregator):
             table = self.aggregate(init.init, init.adder, value=init.value, name=name, retention=retention)
             return finished(init, table)
+        check_said(adder=adder)
         serde = next_serde(value, self.grouped.stream.value)
         return self._table("KSTREAM-AGGREGATE-", Aggregation(init, (adder,)), serde, name, retention)
 
@@ -109,6 +110,7 @@ class SessionWindowedKStream(_Windowed):
         if isinstance(init, Aggregator):
             table = self.aggregate(init.init, init.adder, init.merger, value=init.value, name=name, retention=retention)
             return finished(init, table)
+        check_said(adder=adder, merger=merger)
         serde = next_serde(value, self.grouped.stream.value)
         return self._table("KSTREAM-AGGREGATE-", Aggregation(init, (adder,), merger), serde, name, retention)
 

@@ -35,7 +35,8 @@ def missing(topology: Topology, existing: Mapping[str, Topic]) -> dict[str, str]
 
 def absent(kind: str, topic: str) -> PartitionError:
     return PartitionError(
-        f'{kind} topic "{topic}" does not exist; create it first: streamtopo topics create {topic} --partitions 4'
+        f'{kind} topic "{topic}" does not exist; create it first: streamtopo topics create {topic} --partitions 4, '
+        "or start with --create-topics 4, which creates all that are missing"
     )
 
 

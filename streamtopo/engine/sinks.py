@@ -7,11 +7,11 @@ from operator import is_
 from typing import Any
 
 from streamtopo.engine.outbox import Outbox, Written
-from streamtopo.errors import PartitionError, SerdeError
+from streamtopo.errors import PartitionError
 from streamtopo.partitioning import partitions_of
 from streamtopo.processors import RecordContext
 from streamtopo.records import NOTHING, Chunk, Columns, Step, each_row
-from streamtopo.serdes import Serde
+from streamtopo.serdes import encoded
 from streamtopo.topology import Partitioner, SinkNode, valid_name
 
 ContextOf = Callable[[Chunk, int], RecordContext]
@@ -22,9 +22,9 @@ def sink_step(node: SinkNode, topic: str, outbox: Outbox, keyless: int, context_
     """`keyless` is the partition that rows without a key stay with: the task's own."""
 
     def write(topic: str, chunk: Chunk) -> None:
-        keys = _encoded(node.key, chunk.keys, "key")
+        keys = encoded(node.key, chunk.keys, "key")
         alike = node.key is node.value and all(map(is_, chunk.keys, chunk.values))
-        values = keys if alike else _encoded(node.value, chunk.values, "value")
+        values = keys if alike else encoded(node.value, chunk.values, "value")
         columns = Columns(keys, values, chunk.timestamps, chunk.headers)
         count = outbox.count(topic)
         partitions = partitions_of(node.key.inner_keys(keys), count, keyless)
@@ -63,12 +63,3 @@ def _chosen(partitioner: Partitioner, topic: str, chunk: Chunk, count: int, usua
         return chosen
 
     return each_row(choose, chunk.keys, chunk.values, usual)
-
-
-def _encoded(serde: Serde, column: list[Any], what: str) -> list[bytes | None]:
-    try:
-        return serde.encode_column(column)
-    except Exception as error:
-        raise SerdeError(
-            f"the {what} does not fit: {error}; declare its type with {what}=… where it changes"
-        ) from error

@@ -7,6 +7,7 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 from streamtopo.records import Columns, Headers
+from streamtopo.serdes import encoded
 from streamtopo.stores import StoreSpec
 from streamtopo.stores.layout import SEGMENT_BYTES, placed
 
@@ -25,14 +26,14 @@ class Coding:
         """How many bytes stand in front of a key in its place."""
 
     def index(self, keys: list[Any]) -> list[Hashable]:
-        return keys if self._spec.key.exact else self._spec.key.encode_column(keys)  # type: ignore[return-value]
+        return keys if self._spec.key.exact else encoded(self._spec.key, keys, "key")  # type: ignore[return-value]
 
     def index_of(self, keys: Sequence[bytes | None]) -> list[Any]:
         """The index of keys that are bytes."""
         return self._spec.key.decode_column([*keys]) if self._spec.key.exact else [*keys]
 
     def keys(self, index: list[Any]) -> list[bytes]:
-        return self._spec.key.encode_column(index) if self._spec.key.exact else index  # type: ignore[return-value]
+        return encoded(self._spec.key, index, "key") if self._spec.key.exact else index  # type: ignore[return-value]
 
     def places(self, index: list[Any]) -> list[bytes]:
         return placed(self._spec, self.keys(index))
@@ -59,4 +60,4 @@ class Coding:
         keys: list[bytes | None] = [*self.keys(list(index))]
         if headers is not None and not any(headers):
             headers = None
-        return Columns(keys, self._spec.value.encode_column(values), timestamps, headers)
+        return Columns(keys, encoded(self._spec.value, values, "value"), timestamps, headers)

@@ -120,6 +120,28 @@ def test_a_transaction_that_the_cluster_ended_is_not_done_and_the_next_one_is(lo
     short.close()
 
 
+def test_a_commit_that_the_cluster_does_not_answer_is_given_up_and_the_next_one_is_done(
+    log: KafkaLog, kafka: str, cluster: Cluster
+) -> None:
+    short = open_log(f"{kafka}?kafka.transaction.timeout.ms=1000")
+    member = short.join("g", [("t",)])
+    assert isinstance(member, KafkaMember)
+    settled(member)
+    member.send(T0, rows(b"lost"))
+    (broker,) = cluster.nodes()
+    broker.signal(signal.SIGSTOP)
+    try:
+        committed = member.commit(at(1))
+    finally:
+        broker.signal(signal.SIGCONT)
+    assert (committed.outcome, committed.reason) == (NOT_DONE, "the group's coordinator did not answer")
+    member.abort()
+    member.send(T0, rows(b"kept"))
+    assert member.commit(at(2)).outcome is DONE
+    assert (values(log), member.committed([T0])) == ([b"kept"], at(2))
+    short.close()
+
+
 def test_what_was_lost_and_given_again_is_not_committed_before_it_is_closed(log: KafkaLog) -> None:
     member = log.join("g", [("t",)])
     settled(member)

@@ -19,6 +19,7 @@ def returned(call: Callable[[], object], within: float) -> bool:
     thread = Thread(target=run, name="call of the client", daemon=True)
     thread.start()
     thread.join(within)
+    ended = not thread.is_alive()
     if failures:
         raise failures[0]
-    return not thread.is_alive()
+    return ended

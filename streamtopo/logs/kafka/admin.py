@@ -182,7 +182,9 @@ class Admin:
             for place, future in futures.items():
                 partition = TopicPartition(place.topic, place.partition)
                 try:
-                    found[partition] = future.result().offset
+                    offset = future.result().offset
+                    if offset >= 0:  # else the broker went away; the client does not say so
+                        found[partition] = offset
                 except KafkaException as error:
                     if error_of(error).code() in NO_SUCH:
                         raise absent(partition) from error

@@ -32,7 +32,7 @@ def cluster() -> Iterator[Cluster]:
         pytest.skip(str(error))
     directory = Path(tempfile.mkdtemp(prefix="streamtopo-kafka-"))
     made = Cluster(directory)
-    made.up(port=0)
+    made.up(port=0, config={"log.retention.ms": "-1"})  # records of the tests have times of long ago
     yield made
     made.down()
     shutil.rmtree(directory)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -86,7 +87,7 @@ def test_records_of_paused_partitions_wait_and_are_read_later(log: KafkaLog) -> 
         return found
 
     until(other)
-    until(lambda: member._backlog)
+    until(lambda: member.poll(20, 0.05, {T0}) or member._backlog)
     assert drain(member, 20) == [b"%d" % number for number in range(50)]
 
 
@@ -104,20 +105,40 @@ def test_positions_wait_for_the_transaction_of_a_dead_member(log: KafkaLog) -> N
 
 
 def test_a_transaction_that_the_cluster_ended_is_not_done_and_the_next_one_is(log: KafkaLog, kafka: str) -> None:
-    short = open_log(f"{kafka}?kafka.transaction.timeout.ms=1000")
-    member = short.join("g", [("t",)])
-    assert isinstance(member, KafkaMember)
-    settled(member)
-    member.send(T0, rows(b"late"))
-    end = log.end(T0)
-    until(lambda: log.end(T0) > end + 1 if end else log.end(T0) > 1)  # the record, and the cluster's abort marker
-    committed = member.commit(at(1))
-    assert committed.outcome is not DONE
-    member.abort()
-    member.send(T0, rows(b"in time"))
-    assert member.commit(at(2)).outcome is DONE
-    assert (values(log), member.committed([T0])) == ([b"in time"], at(2))
-    short.close()
+    with closing(open_log(f"{kafka}?kafka.transaction.timeout.ms=1000")) as short:
+        member = short.join("g", [("t",)])
+        assert isinstance(member, KafkaMember)
+        settled(member)
+        member.send(T0, rows(b"late"))
+        end = log.end(T0)
+        until(lambda: log.end(T0) > end + 1 if end else log.end(T0) > 1)  # the record, and the cluster's abort marker
+        committed = member.commit(at(1))
+        assert committed.outcome is not DONE
+        member.abort()
+        member.send(T0, rows(b"in time"))
+        assert member.commit(at(2)).outcome is DONE
+        assert (values(log), member.committed([T0])) == ([b"in time"], at(2))
+
+
+def test_a_commit_that_the_cluster_does_not_answer_is_given_up_and_the_next_one_is_done(
+    log: KafkaLog, kafka: str, cluster: Cluster
+) -> None:
+    with closing(open_log(f"{kafka}?kafka.transaction.timeout.ms=1000")) as short:
+        member = short.join("g", [("t",)])
+        assert isinstance(member, KafkaMember)
+        settled(member)
+        member.send(T0, rows(b"lost"))
+        (broker,) = cluster.nodes()
+        broker.signal(signal.SIGSTOP)
+        try:
+            committed = member.commit(at(1))
+        finally:
+            broker.signal(signal.SIGCONT)
+        assert (committed.outcome, committed.reason) == (NOT_DONE, "the group's coordinator did not answer")
+        member.abort()
+        member.send(T0, rows(b"kept"))
+        assert member.commit(at(2)).outcome is DONE
+        assert (values(log), member.committed([T0])) == ([b"kept"], at(2))
 
 
 def test_what_was_lost_and_given_again_is_not_committed_before_it_is_closed(log: KafkaLog) -> None:
@@ -183,18 +204,17 @@ def test_a_cluster_without_the_newer_protocol_is_joined_by_the_classic_one(tmp_p
 def test_a_turn_that_takes_too_long_commits_nothing_and_the_work_goes_on(
     log: KafkaLog, kafka: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    short = open_log(f"{kafka}?kafka.max.poll.interval.ms=2000&kafka.session.timeout.ms=2000")
-    member = short.join("g", [("t",)])
-    assert isinstance(member, KafkaMember)
-    settled(member)
-    member.send(T0, rows(b"late"))
-    until(lambda: "g" not in log.groups())
-    assert member.commit(at(1, 1)).outcome is NOT_DONE
-    member.abort()
-    until(lambda: member.poll(1, 0.05) or member.assignment() == set())
-    until(lambda: member.poll(1, 0.05) or member.assignment() == {T0, T1})
-    assert "longer than kafka.max.poll.interval.ms" in caplog.text
-    member.release([T0, T1])
-    assert member.commit(at(2, 2)).outcome is DONE
-    assert values(log) == []
-    short.close()
+    with closing(open_log(f"{kafka}?kafka.max.poll.interval.ms=2000&kafka.session.timeout.ms=2000")) as short:
+        member = short.join("g", [("t",)])
+        assert isinstance(member, KafkaMember)
+        settled(member)
+        member.send(T0, rows(b"late"))
+        until(lambda: "g" not in log.groups())
+        assert member.commit(at(1, 1)).outcome is NOT_DONE
+        member.abort()
+        until(lambda: member.poll(1, 0.05) or member.assignment() == set())
+        until(lambda: member.poll(1, 0.05) or member.assignment() == {T0, T1})
+        assert "longer than kafka.max.poll.interval.ms" in caplog.text
+        member.release([T0, T1])
+        assert member.commit(at(2, 2)).outcome is DONE
+        assert values(log) == []

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
 
 from confluent_kafka import (
     ConsumerGroupTopicPartitions,
@@ -26,15 +26,19 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 
 from streamtopo.errors import LogError
 from streamtopo.logs import GroupState, Topic
-from streamtopo.logs.kafka.failing import MOVING, NO_SUCH, Complaints, absent, error_of, explained, reason_of
+from streamtopo.logs.kafka.failing import AWAY, MOVING, NO_SUCH, Complaints, absent, error_of, explained, reason_of
 from streamtopo.logs.kafka.settings import PATIENCE, Settings
 from streamtopo.records import Position, TopicPartition
 
 _FIRST = 10.0
 """Seconds to wait for the first answer of a cluster, which may have been named wrongly."""
+_ONCE = 10.0
+"""Seconds for one request: one that is lost as a broker goes may never be answered."""
 _PAUSE = 0.01
 _START: Any = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 _END: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+
+T = TypeVar("T")
 
 
 class Admin:
@@ -64,16 +68,19 @@ class Admin:
     def topics(self) -> dict[str, Topic]:
         """All but those whose names begin with two underscores, which are the cluster's own."""
         with explained("list the topics"):
-            names = [name for name in self._client.list_topics(timeout=PATIENCE).topics if not name.startswith("__")]
-            if not names:
-                return {}
-            described = self._client.describe_topics(TopicCollection(names), request_timeout=PATIENCE)
-            configs = self._client.describe_configs(
-                [ConfigResource(ConfigResource.Type.TOPIC, name) for name in names], request_timeout=PATIENCE
-            )
-            resources = {resource.name: future for resource, future in configs.items()}
-            found = {name: self._topic(described[name], resources[name]) for name in sorted(names)}
+            found = _answered(self._topics)
         return {name: topic for name, topic in found.items() if topic is not None}
+
+    def _topics(self) -> dict[str, Topic | None]:
+        names = [name for name in self._listed() if not name.startswith("__")]
+        if not names:
+            return {}
+        described = self._client.describe_topics(TopicCollection(names), request_timeout=_ONCE)
+        configs = self._client.describe_configs(
+            [ConfigResource(ConfigResource.Type.TOPIC, name) for name in names], request_timeout=_ONCE
+        )
+        resources = {resource.name: future for resource, future in configs.items()}
+        return {name: self._topic(described[name], resources[name]) for name in sorted(names)}
 
     def _topic(self, described: Any, config: Any) -> Topic | None:
         """None if it was deleted since it was listed."""
@@ -93,20 +100,22 @@ class Admin:
     def count(self, topic: str) -> int:
         """How many partitions it has; 0 if it does not exist."""
         with explained(f'look for the topic "{topic}"'):
-            future = self._client.describe_topics(TopicCollection([topic]), request_timeout=PATIENCE)[topic]
             try:
-                return len(future.result().partitions)
+                return _answered(lambda: len(self._described(topic).partitions))
             except KafkaException as error:
                 if error_of(error).code() in NO_SUCH:
                     return 0
                 raise
+
+    def _described(self, topic: str) -> Any:
+        return self._client.describe_topics(TopicCollection([topic]), request_timeout=_ONCE)[topic].result()
 
     def create(self, topic: Topic) -> bool:
         """False if it was there; returns when all its partitions have leaders."""
         new = NewTopic(topic.name, topic.partitions, replication_factor=-1, config=dict(topic.config))
         with explained(f'create the topic "{topic.name}"'):
             try:
-                self._client.create_topics([new], request_timeout=PATIENCE)[topic.name].result()
+                _answered(lambda: self._client.create_topics([new], request_timeout=_ONCE)[topic.name].result())
             except KafkaException as error:
                 if error_of(error).code() == KafkaError.TOPIC_ALREADY_EXISTS:
                     return False
@@ -115,21 +124,24 @@ class Admin:
         return True
 
     def _led(self, topic: Topic) -> bool:
-        known = self._client.list_topics(timeout=PATIENCE).topics.get(topic.name)
+        known = self._listed().get(topic.name)
         partitions = known.partitions.values() if known else ()
         return len(partitions) == topic.partitions and all(partition.leader >= 0 for partition in partitions)
 
     def delete(self, topic: str) -> None:
         with explained(f'delete the topic "{topic}"'):
             try:
-                self._client.delete_topics([topic], request_timeout=PATIENCE)[topic].result()
+                _answered(lambda: self._client.delete_topics([topic], request_timeout=_ONCE)[topic].result())
             except KafkaException as error:
                 if error_of(error).code() in NO_SUCH:
                     raise LogError(
                         f'topic "{topic}" does not exist, so it cannot be deleted; list topics to see what there is'
                     ) from error
                 raise
-            self._wait(lambda: topic not in self._client.list_topics(timeout=PATIENCE).topics)
+            self._wait(lambda: topic not in self._listed())
+
+    def _listed(self) -> Mapping[str, Any]:
+        return _answered(lambda: self._client.list_topics(timeout=_ONCE).topics)
 
     def _wait(self, condition: Any) -> None:
         """Brokers learn of what the controller did a moment later."""
@@ -166,15 +178,17 @@ class Admin:
         def asked() -> bool:
             """What moves to another leader is asked for again."""
             places = {Place(*partition): spec for partition in wanted - found.keys()}
-            futures = self._client.list_offsets(places, isolation_level=isolation, request_timeout=PATIENCE)
+            futures = self._client.list_offsets(places, isolation_level=isolation, request_timeout=_ONCE)
             for place, future in futures.items():
                 partition = TopicPartition(place.topic, place.partition)
                 try:
-                    found[partition] = future.result().offset
+                    offset = future.result().offset
+                    if offset >= 0:  # else the broker went away; the client does not say so
+                        found[partition] = offset
                 except KafkaException as error:
                     if error_of(error).code() in NO_SUCH:
                         raise absent(partition) from error
-                    if error_of(error).code() not in MOVING:
+                    if error_of(error).code() not in MOVING | AWAY:
                         raise
             return len(found) == len(wanted)
 
@@ -187,7 +201,7 @@ class Admin:
         place = Place(*partition, offset)
         with explained(f"delete records of {partition}"):
             try:
-                self._client.delete_records([place], request_timeout=PATIENCE)[place].result()
+                _answered(lambda: self._client.delete_records([place], request_timeout=_ONCE)[place].result())
             except KafkaException as error:
                 if error_of(error).code() == KafkaError.OFFSET_OUT_OF_RANGE:
                     return False
@@ -198,14 +212,17 @@ class Admin:
 
     def groups(self) -> dict[str, GroupState]:
         with explained("list the groups"):
-            listed = self._client.list_consumer_groups(request_timeout=PATIENCE).result().valid
-            names = sorted(group.group_id for group in listed)
-            described = self._client.describe_consumer_groups(names, request_timeout=PATIENCE) if names else {}
-            return {name: GroupState(_members(described[name].result()), self._positions(name)) for name in names}
+            return _answered(self._groups)
+
+    def _groups(self) -> dict[str, GroupState]:
+        listed = self._client.list_consumer_groups(request_timeout=_ONCE).result().valid
+        names = sorted(group.group_id for group in listed)
+        described = self._client.describe_consumer_groups(names, request_timeout=_ONCE) if names else {}
+        return {name: GroupState(_members(described[name].result()), self._positions(name)) for name in names}
 
     def _positions(self, group: str) -> dict[TopicPartition, Position]:
         wanted = [ConsumerGroupTopicPartitions(group)]
-        found = self._client.list_consumer_group_offsets(wanted, request_timeout=PATIENCE)[group].result()
+        found = self._client.list_consumer_group_offsets(wanted, request_timeout=_ONCE)[group].result()
         return positions_of(found.topic_partitions)
 
     def configure_group(self, group: str, config: Mapping[str, str]) -> str | None:
@@ -215,10 +232,24 @@ class Admin:
         ]
         resource = ConfigResource(ConfigResource.Type.GROUP, group, incremental_configs=entries)
         try:
-            self._client.incremental_alter_configs([resource], request_timeout=PATIENCE)[resource].result()
+            _answered(
+                lambda: self._client.incremental_alter_configs([resource], request_timeout=_ONCE)[resource].result()
+            )
         except KafkaException as error:
             return reason_of(error_of(error))
         return None
+
+
+def _answered(ask: Callable[[], T]) -> T:
+    """A cluster that is away is asked again when it is back, as what it was asked before is lost."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return ask()
+        except KafkaException as error:
+            if error_of(error).code() not in AWAY or time.monotonic() > deadline:
+                raise
+            time.sleep(_PAUSE)
 
 
 def _members(description: Any) -> dict[str, frozenset[TopicPartition]]:

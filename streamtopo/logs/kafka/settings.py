@@ -18,6 +18,7 @@ _ALL: dict[str, Any] = {
     "client.id": "streamtopo",
     "log_level": 2,  # what goes wrong is reported by calls and by `error_cb`; connections come and go
     "allow.auto.create.topics": False,
+    "reconnect.backoff.max.ms": 1000,  # the default, 10,000, is how long a broker that is back would wait for us
 }
 _CONSUMER: dict[str, Any] = {
     "enable.auto.commit": False,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any, Protocol
 
 from confluent_kafka import KafkaError, KafkaException, Producer
@@ -12,6 +13,7 @@ from confluent_kafka import TopicPartition as Place
 
 from streamtopo.errors import LogError
 from streamtopo.logs import Committed, Outcome
+from streamtopo.logs.kafka.bounded import returned
 from streamtopo.logs.kafka.failing import PURGED, Complaints, error_of, explained, reason_of
 from streamtopo.logs.kafka.settings import PATIENCE, Settings
 from streamtopo.logs.kafka.slots import Slot
@@ -80,9 +82,8 @@ class Transactions:
         try:
             self._begin()
             # A position that cannot be sent has not been committed, whatever the reason.
-            if positions:
-                group = consumer.consumer_group_metadata()
-                self._producer.send_offsets_to_transaction(places(positions), group, _COMMIT)
+            if positions and not self._sent(places(positions), consumer.consumer_group_metadata()):
+                return Committed(Outcome.NOT_DONE, reason="the group's coordinator did not answer")
         except KafkaException as error:
             return self._refused(error, Outcome.NOT_DONE)
         try:
@@ -96,13 +97,21 @@ class Transactions:
             self._producer.poll(0.01)
         return Committed(Outcome.DONE, done.ends)
 
+    def _sent(self, positions: list[Any], group: Any) -> bool:
+        """Its own timeout does not hold when the group's coordinator went away (librdkafka's issue 5456).
+
+        After the transaction's timeout the cluster has ended it, whatever becomes of the call.
+        """
+        send = partial(self._producer.send_offsets_to_transaction, positions, group, _COMMIT)
+        return returned(send, within=int(self._conf["transaction.timeout.ms"]) / 1000)
+
     def abort(self) -> None:
         if not self._begun:
             return
         self._forget()
         try:
             self._producer.abort_transaction(_COMMIT)
-        except KafkaException:
+        except KafkaException:  # also where an earlier call has not returned
             self._renew()
 
     def settle(self) -> None:

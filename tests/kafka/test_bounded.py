@@ -1,0 +1,26 @@
+"""Calls that may never return are waited for only so long."""
+
+from __future__ import annotations
+
+from threading import Event
+
+import pytest
+
+from streamtopo.logs.kafka.bounded import returned
+
+
+def test_what_returns_in_time_has_been_done() -> None:
+    done: list[int] = []
+    assert returned(lambda: done.append(1), within=60)
+    assert done == [1]
+
+
+def test_what_does_not_return_is_left_alone() -> None:
+    never = Event()
+    assert not returned(never.wait, within=0.01)
+    never.set()
+
+
+def test_a_failure_is_raised_here() -> None:
+    with pytest.raises(ZeroDivisionError):
+        returned(lambda: 1 / 0, within=60)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from operator import is_
 from typing import Any
 
 from streamtopo.engine.outbox import Outbox, Written
@@ -23,7 +22,7 @@ def sink_step(node: SinkNode, topic: str, outbox: Outbox, keyless: int, context_
 
     def write(topic: str, chunk: Chunk) -> None:
         keys = _encoded(node.key, chunk.keys, "key")
-        alike = node.key is node.value and all(map(is_, chunk.keys, chunk.values))
+        alike = node.key is node.value and node.key.exact and chunk.keys == chunk.values
         values = keys if alike else _encoded(node.value, chunk.values, "value")
         columns = Columns(keys, values, chunk.timestamps, chunk.headers)
         count = outbox.count(topic)

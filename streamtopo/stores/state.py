@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
-from streamtopo.records import NOTHING, Chunk, Columns, Headers, private, private_column
+from streamtopo.records import NOTHING, Chunk, Columns, Headers, has_null, private, private_column
 from streamtopo.stores import Store, StoreSpec
 from streamtopo.stores.coding import Coding
 from streamtopo.stores.coding import Row as Row
@@ -207,17 +207,19 @@ class State(Ranges):
         if self.forward_each:
             return NOTHING
         keys, values, times, headers = self._last_changes()
+        if not self.sends_old and not has_null(values):
+            return self._chunk(keys, values, times, headers)
         wanted = keys if self.sends_old else [key for key, value in zip(keys, values, strict=True) if value is None]
         before = self._flushed | self._committed([key for key in wanted if key not in self._flushed])
-        chunk = Chunk(
-            keys if self.spec.key.exact else self.spec.key.decode_column(keys),
-            private_column(values) if self.spec.value.mutable else values,
-            times,
-            headers,
-            old=[row and row[0] for row in map(before.__getitem__, keys)] if self.sends_old else None,
-        )
+        chunk = self._chunk(keys, values, times, headers)
+        if self.sends_old:
+            chunk = chunk.with_old([row and row[0] for row in map(before.__getitem__, keys)])
         told = [value is not None or before[key] is not None for key, value in zip(keys, values, strict=True)]
         return chunk if all(told) else chunk.select(told)
+
+    def _chunk(self, keys: list[Any], values: list[Any], times: list[int], headers: list[Headers] | None) -> Chunk:
+        keys = keys if self.spec.key.exact else self.spec.key.decode_column(keys)
+        return Chunk(keys, private_column(values) if self.spec.value.mutable else values, times, headers)
 
     # -- commit
 
@@ -315,10 +317,13 @@ class State(Ranges):
         return self._listed[1]
 
     def _list_changes(self) -> Listed:
-        known = (key for key in self._dirty if key not in self._born or self._rows[key] is not None)
-        keys = sorted(known, key=self._dirty.__getitem__)
-        numbers = [self._dirty[key] for key in keys]
-        rows = [self._rows[key] for key in keys]
+        changed = dict(zip(self._dirty.values(), self._dirty, strict=True))
+        if self._born:
+            gone = {key for key in self._born if self._rows[key] is None}
+            changed = {number: key for number, key in changed.items() if key not in gone}
+        numbers = sorted(changed)
+        keys = list(map(changed.__getitem__, numbers))
+        rows = list(map(self._rows.__getitem__, keys))
         return (
             keys,
             [row and row[0] for row in rows],

@@ -73,7 +73,7 @@ def stored_rows(spec: StoreSpec, changelog: Columns) -> dict[bytes, bytes | None
     prefix = prefix_of(spec.name)
     keys = [prefix + key for key in placed(spec, [key for key in changelog.keys if key is not None])]
     rows = dict(zip(keys, _stored_values(spec, changelog), strict=True))
-    rows.update(_rows_by_time(spec, changelog))
+    rows.update(rows_by_time(spec, changelog))
     return rows
 
 
@@ -84,7 +84,7 @@ def _stored_values(spec: StoreSpec, changelog: Columns) -> list[bytes | None]:
     return [value if value is None else time + value for time, value in zip(times, changelog.values, strict=True)]
 
 
-def _rows_by_time(spec: StoreSpec, changelog: Columns) -> dict[bytes, bytes | None]:
+def rows_by_time(spec: StoreSpec, changelog: Columns) -> dict[bytes, bytes | None]:
     """Empty rows, whose keys have the time in front."""
     if not spec.by_time:
         return {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 from streamtopo.records import NOTHING, Chunk, Columns, Headers, has_null, private, private_column
@@ -11,6 +11,7 @@ from streamtopo.stores.coding import Coding
 from streamtopo.stores.coding import Row as Row
 from streamtopo.stores.layout import (
     prefix_of,
+    rows_by_time,
     segment_start,
     stored_rows,
 )
@@ -73,7 +74,9 @@ class State(Ranges):
         self._headers: dict[int, Headers] = {}
         self._live: bytes | None = None
         self._gone: list[Columns] = []
-        """Rows deleted for their age."""
+        """Rows deleted for their age, as the changelog is to have them."""
+        self._gone_stored: list[bytes] = []
+        """The same rows' keys in the store."""
         self.commits += 1
         self._sorted: list[bytes] | None = None
         self._timed: list[bytes] | None = None
@@ -157,17 +160,13 @@ class State(Ranges):
 
     def add(self, rows: dict[Any, Row]) -> None:
         """Rows under keys that never had any, so that nothing is there to be looked up."""
-        self._put_all(rows, [time for _, time in rows.values()])
-
-    def _put_all(self, rows: Mapping[Any, Row | None], times: list[int]) -> None:
-        """Those that were there before, if any, are those in the store: what `undo` goes back to."""
         first, self._changes = self._changes, self._changes + len(rows)
         if self._before is not None:
             self._before.update(dict.fromkeys(rows, (None, None)))
         self._sort_in(rows)
         self._rows.update(rows)
         self._dirty.update(zip(rows, range(first, self._changes), strict=True))
-        self._times.extend(times)
+        self._times.extend([time for _, time in rows.values()])
 
     def changed(self, index: Sequence[Hashable], chunk: Chunk, last: dict[Hashable, int] | None = None) -> Chunk:
         """Rows were put, in this order, with the chunk's values (None deleted); returns what to forward now.
@@ -231,8 +230,9 @@ class State(Ranges):
         if keys:
             size = sum(map(len, stored)) + sum(len(data) for data in stored.values() if data is not None)
             self._row_bytes = _ROW_OVERHEAD + size // len(keys)
+        stored.update(dict.fromkeys(self._gone_stored))
         for gone in self._gone:
-            stored |= stored_rows(self.spec, gone)
+            stored.update(rows_by_time(self.spec, gone))
         if not self.spec.logged:
             return stored, []
         return stored, [*(self._log if self._log_each else [columns]), *self._gone]

@@ -36,6 +36,21 @@ def every_record(topic: str) -> Look:
     return lambda place: _results(_records(place.log, topic))
 
 
+def all_records(topic: str) -> Look:
+    """All records, in whatever order."""
+    return lambda place: _results(sorted(_records(place.log, topic)))
+
+
+def live_values(topic: str) -> Look:
+    """The last record of each key, but for the keys that are deleted: of which there is a trace, commits decide."""
+
+    def look(place: Place) -> Results:
+        last = {(partition, key): (value, time) for partition, key, value, time in _records(place.log, topic)}
+        return _results(sorted((key, row) for key, row in last.items() if row[0] is not None))
+
+    return look
+
+
 def store_rows(place: Place) -> Results:
     """The rows of all stores, whichever was opened first."""
     return _results(sorted(row for store in place.stores for row in store.scan(b"", b"\xff")))

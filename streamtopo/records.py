@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import chain, compress, repeat
@@ -130,6 +130,11 @@ OUTDATED = Old.OUTDATED
 EVERY_CHILD = -1
 NOTHING = Chunk([], [], [])
 Step = Callable[[Chunk], Chunk]
+
+
+def has_null(column: Collection[object]) -> bool:
+    """`None in column`, which compares item by item, only where an item is false: that is told much faster."""
+    return not all(column) and None in column
 
 
 def number_of(order: Order) -> int:

@@ -73,6 +73,8 @@ class SourceNode:
     parents: tuple[str, ...] = ()
     everywhere: bool = False
     """Every worker reads all partitions, into a store that all its tasks can look into."""
+    raw: bool = False
+    """Hands on keys and values as their bytes, to a node that expects them so."""
 
     def reads(self, topic: str) -> bool:
         return topic in self.topics or self.matches(topic)

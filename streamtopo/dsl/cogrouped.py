@@ -83,10 +83,7 @@ class CogroupedKStream:
         first = self.parts[0].grouped.stream
         graph = first.graph
         store = graph.store_name(f"{_PREFIX}STATE-STORE-", name)
-        streams = [
-            part.grouped.by_key(f"{store}-{place}" if place else store, unread=False)
-            for place, part in enumerate(self.parts)
-        ]
+        streams = [part.grouped.by_key(f"{store}-{place}" if place else store) for place, part in enumerate(self.parts)]
         parents = tuple(graph.name(_PREFIX) for _ in streams)
         return Shared(
             graph,

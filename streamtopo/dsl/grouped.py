@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, overload
 
 from streamtopo.aggregators import Aggregator
@@ -35,7 +36,8 @@ class KGroupedStream:
 
     def count(self, *, name: str | None = None) -> KTable:
         """How many records each key has had."""
-        return self._aggregated("KSTREAM-AGGREGATE-", aggregate.count, INT, name, unread=True)
+        raw = self.stream.key_changed and self.name is None and self.stream.key.exact
+        return self._aggregated("KSTREAM-AGGREGATE-", partial(aggregate.count, raw=raw), INT, name, raw=raw)
 
     def reduce(self, reducer: Callable[[Any, Any], Any], *, name: str | None = None) -> KTable:
         """`reducer(row, value)` for each record; the first value of a key is its first row."""
@@ -95,27 +97,25 @@ class KGroupedStream:
         """This group and others, given to the result's `cogroup`, are to make one row together."""
         return CogroupedKStream((Part(self, adder),))
 
-    def _aggregated(
-        self, prefix: str, open_step: Open, value: Serde, name: str | None, *, unread: bool = False
-    ) -> KTable:
+    def _aggregated(self, prefix: str, open_step: Open, value: Serde, name: str | None, *, raw: bool = False) -> KTable:
         graph = self.stream.graph
         store = graph.store_name(f"{prefix}STATE-STORE-", name)
         node = graph.name(prefix)
-        parent = self.by_key(store, unread=unread)
+        parent = self.by_key(store, raw=raw)
         origin = KeptOrigin(graph, node, StoreSpec(store, parent.key, value, cached=True), kept=True)
         operator = Operator(lambda bindings: open_step(origin.open(bindings), bindings.count))
         graph.process(node, (parent.node,), operator, (store,))
         return KTable(graph, node, parent.key, value, origin)
 
-    def by_key(self, store: str, *, unread: bool) -> KStream:
+    def by_key(self, store: str, *, unread: bool = False, raw: bool = False) -> KStream:
         """The stream with equal keys in one task; a named repartition topic serves all aggregations of this group.
 
-        Where nobody reads the values they are not decoded again behind the topic.
+        Behind a topic of its own, values that nobody reads are not decoded again; with `raw`, nor are keys.
         """
         if not self.stream.key_changed:
             return self.stream
         if self.name is None:
-            return self.stream.repartitioned(store, read=BYTES if unread else None)
+            return self.stream.repartitioned(store, read=BYTES if unread else None, raw=raw)
         if self._repartitioned is None:
             self._repartitioned = self.stream.repartitioned(self.name, named=True)
         return self._repartitioned

@@ -202,10 +202,14 @@ class KStream(Coroutines, Joins):
         *,
         named: bool = False,
         read: Serde | None = None,
+        raw: bool = False,
         partitions: int | None = None,
         partitioner: Partitioner | None = None,
     ) -> KStream:
-        """The nodes of a repartitioning: a filter of null keys, a sink, and a source behind the internal topic."""
+        """The nodes of a repartitioning: a filter of null keys, a sink, and a source behind the internal topic.
+
+        With `read` that source reads values so; with `raw` it hands on keys and values as their bytes.
+        """
         graph, topic = self.graph, f"{base}-repartition"
         sink = graph.name("KSTREAM-SINK-", f"{topic}-sink" if named else None)
         filtering = graph.name("KSTREAM-FILTER-", f"{topic}-filter" if named else None)
@@ -214,7 +218,7 @@ class KStream(Coroutines, Joins):
         graph.repartition_filter(filtering, self.node)
         graph.topology.add(SinkNode(sink, (filtering,), topic, self.key, self.value, partitioner))
         value = read or self.value
-        graph.topology.add(SourceNode(source, (topic,), self.key, value))
+        graph.topology.add(SourceNode(source, (topic,), self.key, value, raw=raw))
         return replace(self, node=source, value=value, key_changed=False)
 
     def to_table(

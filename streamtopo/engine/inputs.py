@@ -47,6 +47,8 @@ class Rows(NamedTuple):
 
         The timestamp function is called again, as it may be the one that does; its answers are known.
         """
+        if source.raw:
+            return self._replace(keys=self.raw_keys, values=self.raw_values)
         keys, values = source.key.decode_column(self.raw_keys), source.value.decode_column(self.raw_values)
         if source.timestamp is not None and self.extracted and callable(source.timestamp.take):
             source.timestamp.column(keys, values, self.timestamps, -1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from operator import is_
 from typing import Any
 
 from streamtopo.engine.outbox import Outbox, Written
@@ -11,7 +10,7 @@ from streamtopo.errors import PartitionError
 from streamtopo.partitioning import partitions_of
 from streamtopo.processors import RecordContext
 from streamtopo.records import NOTHING, Chunk, Columns, Step, each_row
-from streamtopo.serdes import encoded
+from streamtopo.serdes import STR, encoded
 from streamtopo.topology import Partitioner, SinkNode, valid_name
 
 ContextOf = Callable[[Chunk, int], RecordContext]
@@ -23,7 +22,8 @@ def sink_step(node: SinkNode, topic: str, outbox: Outbox, keyless: int, context_
 
     def write(topic: str, chunk: Chunk) -> None:
         keys = encoded(node.key, chunk.keys, "key")
-        alike = node.key is node.value and all(map(is_, chunk.keys, chunk.values))
+        # Nothing but a string equals one; of other types, 1.0 may equal a 1 without being as good.
+        alike = node.key is node.value is STR and chunk.keys == chunk.values
         values = keys if alike else encoded(node.value, chunk.values, "value")
         columns = Columns(keys, values, chunk.timestamps, chunk.headers)
         count = outbox.count(topic)

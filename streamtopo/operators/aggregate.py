@@ -8,7 +8,7 @@ from itertools import repeat
 from typing import Any
 
 from streamtopo.operators.keeping import Keeping
-from streamtopo.records import Chunk, private
+from streamtopo.records import Chunk, has_null, private
 from streamtopo.stores.state import Row, State
 
 Add = Callable[[Any, Any, Any], Any]
@@ -18,11 +18,16 @@ Dropped = Callable[[str, int], None]
 """Counts rows that were dropped, by reason."""
 
 
-def count(state: State, dropped: Dropped) -> Keeping:
+def count(state: State, dropped: Dropped, *, raw: bool) -> Keeping:
+    """With `raw` keys come as bytes, equal ones with equal bytes: as few are decoded as can be."""
+
     def step(chunk: Chunk) -> Chunk:
         chunk = without_nulls(chunk, dropped)
-        index = state.index(chunk.keys)
-        return (_count_each if state.each_update else _count_together)(state, index, chunk)
+        if not state.each_update:
+            return _count_together(state, chunk.keys if raw else state.index(chunk.keys), chunk, raw=raw)
+        if raw:
+            chunk = chunk.with_keys(state.spec.key.decode_column(chunk.keys))
+        return _count_each(state, state.index(chunk.keys), chunk)
 
     return Keeping(step, state)
 
@@ -41,26 +46,21 @@ def _count_each(state: State, index: list[Hashable], chunk: Chunk) -> Chunk:
     return state.changed(index, chunk.with_rows([total for total, _ in new], [time for _, time in new]))
 
 
-def _count_together(state: State, index: list[Hashable], chunk: Chunk) -> Chunk:
+def _count_together(state: State, keys: list[Any], chunk: Chunk, *, raw: bool) -> Chunk:
     """Where only each key's last count will be seen: once per key."""
-    seen, last = Counter(index), state.last_changes(index)
-    rows = state.load(seen)
-    times = chunk.timestamps
-    end = last[index[-1]] + 1 if index else 0
-    newest = raised({key: times[number - end] for key, number in last.items()}, index, times)
-    for key, more, time in zip(seen, seen.values(), newest.values(), strict=True):
+    seen, last = Counter(keys), state.last_changes(keys)
+    newest = latest(keys, chunk.timestamps)
+    index: list[Any] = state.spec.key.decode_column([*seen]) if raw else [*seen]
+    rows = state.load(index)
+    for key, more, time in zip(index, seen.values(), newest.values(), strict=True):
         row = rows[key]
         rows[key] = (more, time) if row is None else (row[0] + more, time if time > row[1] else row[1])
-    return state.changed(index, chunk, last)
+    return state.changed(keys, chunk, dict(zip(index, last.values(), strict=True)) if raw else last)
 
 
 def latest(index: list[Hashable], times: list[int]) -> dict[Hashable, int]:
     """The largest time of each key."""
-    return raised(dict(zip(index, times, strict=True)), index, times)
-
-
-def raised(newest: dict[Hashable, int], index: list[Hashable], times: list[int]) -> dict[Hashable, int]:
-    """`newest` has the time of each key's last item; where that is not its largest, it will have that."""
+    newest = dict(zip(index, times, strict=True))
     if times != sorted(times):
         for key, time in zip(index, times, strict=True):
             if time > newest[key]:
@@ -114,7 +114,7 @@ def _fold(state: State, adders: tuple[Add, ...], dropped: Dropped) -> Keeping:
 
 def without_nulls(chunk: Chunk, dropped: Dropped) -> Chunk:
     """Aggregates have no place for a record without a key, and nothing to add without a value."""
-    if None not in chunk.keys and None not in chunk.values:
+    if not has_null(chunk.keys) and not has_null(chunk.values):
         return chunk
     mask = [key is not None and value is not None for key, value in zip(chunk.keys, chunk.values, strict=True)]
     dropped("null key or value", mask.count(False))

@@ -7,7 +7,7 @@ from typing import Any
 
 from streamtopo.operators.aggregate import Dropped
 from streamtopo.operators.lookup import Lookup
-from streamtopo.records import Chunk, Step, each_row
+from streamtopo.records import Chunk, Step, each_row, has_null
 from streamtopo.stores.state import Row
 
 
@@ -36,7 +36,7 @@ def join_mapped(
     """The row is that of `key(key, value)`, which is not asked about records without a value."""
 
     def step(chunk: Chunk) -> Chunk:
-        if None in chunk.values:
+        if has_null(chunk.values):
             mask = [value is not None for value in chunk.values]
             dropped("null key or value", mask.count(False))
             chunk = chunk.select(mask)
@@ -57,6 +57,6 @@ def _joined(chunk: Chunk, rows: list[Row | None], joiner: Callable[..., Any], *,
 
 
 def _unusable(chunk: Chunk, keys: list[Any], *, left: bool) -> int:
-    if None not in chunk.values and (left or None not in keys):
+    if not has_null(chunk.values) and (left or not has_null(keys)):
         return 0
     return sum(value is None or (key is None and not left) for key, value in zip(keys, chunk.values, strict=True))

@@ -90,18 +90,24 @@ class Sessions:
                     self._closing.opened(session, entry(session))
             if self._closing is not None:
                 self._closing.close(place, now, puts)
-            if len(sessions) > _MANY:
+            if len(sessions) > _MANY and sessions[0][2] <= newest.time - kept_for:
                 sessions[:] = [session for session in sessions if session[2] > newest.time - kept_for]
         return puts, late
 
 
 def _near(sessions: list[Windowed], time: int, gap: int, gone: int) -> list[Windowed]:
-    """Those within the gap of this time, but for those that ended so early that they are no longer kept."""
-    if len(sessions) == 1:  # as nearly always
-        _, start, end = sessions[0]
-        return sessions[:] if end >= time - gap and start <= time + gap and end > gone else []
-    earliest, latest = max(time - gap, gone + 1), time + gap
-    return [session for session in sessions if session[2] >= earliest and session[1] <= latest]
+    """Those within the gap of this time, but for those that ended so early that they are no longer kept.
+
+    They are sorted by their ends, and nearly always the last is the only one that may be near.
+    """
+    earliest, latest = time - gap if time - gap > gone else gone + 1, time + gap
+    near = []
+    for session in reversed(sessions):
+        if session[2] < earliest:
+            break
+        if session[1] <= latest:
+            near.append(session)
+    return near[::-1]
 
 
 def _spanning(key: Any, sessions: list[Windowed], time: int) -> Windowed:
@@ -151,7 +157,10 @@ class Puts:
         for old in merged:
             before = self._removed(place, entry(old), old, noted=start != end)
             row = row + before[0] if self._counts else self._merge(key, row, before[0])
-            sessions.remove(old)
+            if sessions[-1] is old:
+                sessions.pop()
+            else:
+                sessions.remove(old)
         row = row + 1 if self._counts else add(key, value, row)
         kept = entry(session)
         self._new[kept] = None if row is None else (row, end)
@@ -161,7 +170,7 @@ class Puts:
             self._last[kept] = place, session
         if row is None:
             return
-        if sessions:
+        if sessions and sessions[-1][2] >= end:
             insort(sessions, session, key=by_end)
         else:
             sessions.append(session)

@@ -7,7 +7,7 @@ from typing import Any
 
 from streamtopo.operators.aggregate import Dropped
 from streamtopo.operators.keeping import Keeping
-from streamtopo.records import OUTDATED, Chunk, Step, private
+from streamtopo.records import OUTDATED, Chunk, Step, has_null, private
 from streamtopo.stores.state import State
 from streamtopo.stores.versions import LATEST, Chain, latest, with_version
 from streamtopo.topology import OperatorClock
@@ -85,7 +85,7 @@ def old_values(chunk: Chunk) -> list[Any]:
 
 
 def keyed(chunk: Chunk, dropped: Dropped) -> Chunk:
-    if None not in chunk.keys:
+    if not has_null(chunk.keys):
         return chunk
     mask = [key is not None for key in chunk.keys]
     dropped("null key", mask.count(False))

@@ -72,7 +72,9 @@ def stored_rows(spec: StoreSpec, changelog: Columns) -> dict[bytes, bytes | None
     """A store's bytes for changelog records: timestamped rows carry the record's timestamp in front."""
     prefix = prefix_of(spec.name)
     keys = [prefix + key for key in placed(spec, [key for key in changelog.keys if key is not None])]
-    return dict(zip(keys, _stored_values(spec, changelog), strict=True)) | _rows_by_time(spec, changelog)
+    rows = dict(zip(keys, _stored_values(spec, changelog), strict=True))
+    rows.update(rows_by_time(spec, changelog))
+    return rows
 
 
 def _stored_values(spec: StoreSpec, changelog: Columns) -> list[bytes | None]:
@@ -82,7 +84,7 @@ def _stored_values(spec: StoreSpec, changelog: Columns) -> list[bytes | None]:
     return [value if value is None else time + value for time, value in zip(times, changelog.values, strict=True)]
 
 
-def _rows_by_time(spec: StoreSpec, changelog: Columns) -> dict[bytes, bytes | None]:
+def rows_by_time(spec: StoreSpec, changelog: Columns) -> dict[bytes, bytes | None]:
     """Empty rows, whose keys have the time in front."""
     if not spec.by_time:
         return {}

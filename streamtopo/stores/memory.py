@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+from streamtopo.records import has_null
 from streamtopo.stores import Changes
 from streamtopo.stores.trust import Stamp
 
@@ -31,7 +32,7 @@ class MemoryStore:
 
     def write(self, changes: Changes, positions: Mapping[str, int]) -> None:
         self._rows.update(changes)  # type: ignore[arg-type]
-        if None in changes.values():
+        if has_null(changes.values()):
             for key in [key for key, value in changes.items() if value is None]:
                 del self._rows[key]
         self._sorted = None

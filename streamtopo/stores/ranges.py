@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator
 from heapq import merge
 from itertools import islice
 from typing import Any
@@ -32,14 +32,12 @@ class Ranges:
     _live: bytes | None
     _expired: bytes
     _gone: list[Columns]
+    _gone_stored: list[bytes]
 
     def look(self, index: Iterable[Hashable]) -> dict[Any, Row | None]:
         raise NotImplementedError
 
     def copied(self, row: Row | None) -> Row | None:
-        raise NotImplementedError
-
-    def _put_all(self, rows: Mapping[Any, Row | None], times: list[int]) -> None:
         raise NotImplementedError
 
     def scan(self, start: bytes, stop: bytes | None, *, reverse: bool = False) -> Iterator[tuple[bytes, Row]]:
@@ -80,13 +78,10 @@ class Ranges:
     def drop_stored(self, start: bytes, stop: bytes, limit: int) -> int:
         """Delete up to `limit` of the rows that were committed with start <= key bytes < stop; returns how many.
 
-        For rows that nobody changed since, in a store that makes its own key bytes. Nothing is looked up or sorted.
+        For rows that nobody changed since, or looks for again.
         """
-        found = islice(self._store.scan(self.prefix + start, self.prefix + stop), limit)
-        cut = len(self.prefix) + self._coding.segment_bytes
-        rows: dict[Any, Row | None] = {key[cut:]: None for key, _ in found}
-        self._put_all(rows, [0] * len(rows))
-        return len(rows)
+        stored = self._store.scan(self.prefix + start, self.prefix + stop)
+        return len(self._delete([key for key, _ in islice(stored, limit)], 0))
 
     def expire(self, before: int, limit: int) -> None:
         """Delete up to `limit` rows of the segments that end before this time, oldest first; nobody is told.
@@ -97,16 +92,23 @@ class Ranges:
             self._live = segment_start(before // self.spec.segment)
         if self._live <= self._expired:
             return
-        cut = len(self.prefix)
         stored = self._store.scan(self.prefix + self._expired, self.prefix + self._live)
-        old = [key[cut:] for key, _ in islice(stored, limit)]
-        self._expired = old[-1] + b"\0" if len(old) == limit else self._live
-        keys: list[bytes | None] = [key[self._coding.segment_bytes :] for key in old]
+        old = [key for key, _ in islice(stored, limit)]
+        self._expired = old[-1][len(self.prefix) :] + b"\0" if len(old) == limit else self._live
+        keys = self._delete(old, before)
         for key in self._coding.index_of(keys):
             self._older.pop(key, None)
             if key in self._rows:
                 self._rows[key] = None
-        self._gone.append(Columns(keys, [None] * len(keys), [before] * len(keys)))
+
+    def _delete(self, stored: list[bytes], time: int) -> list[bytes | None]:
+        """Rows of the store, with the next commit; returns their keys."""
+        cut = len(self.prefix) + self._coding.segment_bytes
+        keys: list[bytes | None] = [key[cut:] for key in stored]
+        if stored:
+            self._gone_stored += stored
+            self._gone.append(Columns(keys, [None] * len(keys), [time] * len(keys)))
+        return keys
 
     def _kept(self, key: bytes) -> tuple[bytes, Row | None]:
         (index,) = self._coding.index_of([key[self._coding.segment_bytes :]])

@@ -29,6 +29,7 @@ from rocksdict import (
 )
 
 from streamtopo.errors import StoreError
+from streamtopo.records import has_null
 from streamtopo.stores import Changes
 from streamtopo.stores.directory import TaskDirectory, trouble
 from streamtopo.stores.trust import Stamp
@@ -303,7 +304,7 @@ def explained(path: Path) -> Iterator[None]:
 def _batch(changes: Changes, stamps: Mapping[bytes, bytes]) -> WriteBatch:
     batch = WriteBatch(raw_mode=True)
     rows = changes
-    if None in changes.values():
+    if has_null(changes.values()):
         rows = {key: value for key, value in changes.items() if value is not None}
         deque(map(batch.delete, changes.keys() - rows.keys()), maxlen=0)
     for part in (rows, stamps):

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
-from streamtopo.records import NOTHING, Chunk, Columns, Headers, private, private_column
+from streamtopo.records import NOTHING, Chunk, Columns, Headers, has_null, private, private_column
 from streamtopo.stores import Store, StoreSpec
 from streamtopo.stores.coding import Coding
 from streamtopo.stores.coding import Row as Row
 from streamtopo.stores.layout import (
     prefix_of,
+    rows_by_time,
     segment_start,
     stored_rows,
 )
@@ -73,7 +74,9 @@ class State(Ranges):
         self._headers: dict[int, Headers] = {}
         self._live: bytes | None = None
         self._gone: list[Columns] = []
-        """Rows deleted for their age."""
+        """Rows deleted for their age, as the changelog is to have them."""
+        self._gone_stored: list[bytes] = []
+        """The same rows' keys in the store."""
         self.commits += 1
         self._sorted: list[bytes] | None = None
         self._timed: list[bytes] | None = None
@@ -157,17 +160,13 @@ class State(Ranges):
 
     def add(self, rows: dict[Any, Row]) -> None:
         """Rows under keys that never had any, so that nothing is there to be looked up."""
-        self._put_all(rows, [time for _, time in rows.values()])
-
-    def _put_all(self, rows: Mapping[Any, Row | None], times: list[int]) -> None:
-        """Those that were there before, if any, are those in the store: what `undo` goes back to."""
         first, self._changes = self._changes, self._changes + len(rows)
         if self._before is not None:
             self._before.update(dict.fromkeys(rows, (None, None)))
         self._sort_in(rows)
         self._rows.update(rows)
         self._dirty.update(zip(rows, range(first, self._changes), strict=True))
-        self._times.extend(times)
+        self._times.extend([time for _, time in rows.values()])
 
     def changed(self, index: Sequence[Hashable], chunk: Chunk, last: dict[Hashable, int] | None = None) -> Chunk:
         """Rows were put, in this order, with the chunk's values (None deleted); returns what to forward now.
@@ -207,17 +206,19 @@ class State(Ranges):
         if self.forward_each:
             return NOTHING
         keys, values, times, headers = self._last_changes()
+        if not self.sends_old and not has_null(values):
+            return self._chunk(keys, values, times, headers)
         wanted = keys if self.sends_old else [key for key, value in zip(keys, values, strict=True) if value is None]
         before = self._flushed | self._committed([key for key in wanted if key not in self._flushed])
-        chunk = Chunk(
-            keys if self.spec.key.exact else self.spec.key.decode_column(keys),
-            private_column(values) if self.spec.value.mutable else values,
-            times,
-            headers,
-            old=[row and row[0] for row in map(before.__getitem__, keys)] if self.sends_old else None,
-        )
+        chunk = self._chunk(keys, values, times, headers)
+        if self.sends_old:
+            chunk = chunk.with_old([row and row[0] for row in map(before.__getitem__, keys)])
         told = [value is not None or before[key] is not None for key, value in zip(keys, values, strict=True)]
         return chunk if all(told) else chunk.select(told)
+
+    def _chunk(self, keys: list[Any], values: list[Any], times: list[int], headers: list[Headers] | None) -> Chunk:
+        keys = keys if self.spec.key.exact else self.spec.key.decode_column(keys)
+        return Chunk(keys, private_column(values) if self.spec.value.mutable else values, times, headers)
 
     # -- commit
 
@@ -229,8 +230,9 @@ class State(Ranges):
         if keys:
             size = sum(map(len, stored)) + sum(len(data) for data in stored.values() if data is not None)
             self._row_bytes = _ROW_OVERHEAD + size // len(keys)
+        stored.update(dict.fromkeys(self._gone_stored))
         for gone in self._gone:
-            stored |= stored_rows(self.spec, gone)
+            stored.update(rows_by_time(self.spec, gone))
         if not self.spec.logged:
             return stored, []
         return stored, [*(self._log if self._log_each else [columns]), *self._gone]
@@ -315,10 +317,13 @@ class State(Ranges):
         return self._listed[1]
 
     def _list_changes(self) -> Listed:
-        known = (key for key in self._dirty if key not in self._born or self._rows[key] is not None)
-        keys = sorted(known, key=self._dirty.__getitem__)
-        numbers = [self._dirty[key] for key in keys]
-        rows = [self._rows[key] for key in keys]
+        changed = dict(zip(self._dirty.values(), self._dirty, strict=True))
+        if self._born:
+            gone = {key for key in self._born if self._rows[key] is None}
+            changed = {number: key for number, key in changed.items() if key not in gone}
+        numbers = sorted(changed)
+        keys = list(map(changed.__getitem__, numbers))
+        rows = list(map(self._rows.__getitem__, keys))
         return (
             keys,
             [row and row[0] for row in rows],

@@ -56,6 +56,15 @@ class WindowStore(TimedView):
     def backward_all(self) -> Iterator[Pair]:
         return self.backward_fetch_all(0, FOREVER)
 
+    def _between(
+        self, first: bytes | None, last: bytes | None, start: int, stop: int, *, reverse: bool = False
+    ) -> Iterator[tuple[Windowed, Row]]:
+        """A store in memory keeps all windows of one time together, as in Kafka Streams."""
+        rows = super()._between(first, last, start, stop, reverse=reverse)
+        if not self._state.spec.in_memory:
+            return rows
+        return iter(sorted(rows, key=lambda row: row[0].start, reverse=reverse))
+
     def _window(self, key: Any, start: int) -> Windowed:
         """With the end that the store's serde would decode, so that both are the same key."""
         self._check(key)

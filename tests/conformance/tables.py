@@ -34,7 +34,9 @@ def _transform_values(_: Steps, table: KTable, step: Step) -> KTable:
 
 
 def _to_stream(_: Steps, table: KTable, step: Step) -> KStream:
-    return table.to_stream(function(step["key_fn"]) if "key_fn" in step else None)
+    """Values of any type from here on: what is counted is an integer, what a step makes of it need not be one."""
+    stream = table.to_stream(function(step["key_fn"]), key=ANY) if "key_fn" in step else table.to_stream()
+    return KStream(stream.graph, stream.node, stream.key, ANY)
 
 
 def _join_tables(steps: Steps, table: KTable, step: Step) -> KTable:
@@ -57,7 +59,7 @@ def _fk_join(steps: Steps, table: KTable, step: Step) -> KTable:
 
 
 def _group_by(_: Steps, table: KTable, step: Step) -> KGroupedTable:
-    return table.group_by(function(step["fn"]), name=step.get("name"))
+    return table.group_by(function(step["fn"]), key=ANY, value=ANY, name=step.get("name"))
 
 
 def _capture_changes(steps: Steps, table: KTable, step: Step) -> None:

@@ -137,23 +137,23 @@ def _filter_not(stream: KStream, step: Step) -> KStream:
 
 
 def _map(stream: KStream, step: Step) -> KStream:
-    return stream.map(function(step["fn"]))
+    return stream.map(function(step["fn"]), key=ANY, value=ANY)
 
 
 def _map_values(stream: KStream, step: Step) -> KStream:
-    return stream.map_values(function(step["fn"]), with_key=True)
+    return stream.map_values(function(step["fn"]), with_key=True, value=ANY)
 
 
 def _flat_map(stream: KStream, step: Step) -> KStream:
-    return stream.flat_map(function(step["fn"]))
+    return stream.flat_map(function(step["fn"]), key=ANY, value=ANY)
 
 
 def _flat_map_values(stream: KStream, step: Step) -> KStream:
-    return stream.flat_map_values(function(step["fn"]), with_key=True)
+    return stream.flat_map_values(function(step["fn"]), with_key=True, value=ANY)
 
 
 def _select_key(stream: KStream, step: Step) -> KStream:
-    return stream.select_key(function(step["fn"]))
+    return stream.select_key(function(step["fn"]), key=ANY)
 
 
 def _peek(steps: Steps, stream: KStream, step: Step) -> KStream:
@@ -195,12 +195,12 @@ def _to(steps: Steps, stream: KStream, step: Step) -> None:
 
 def _process(stream: KStream, step: Step) -> KStream:
     spec = spec_of(step["processor"])
-    return stream.process(supplier(spec), stores=_stores(spec))
+    return stream.process(supplier(spec), key=ANY, value=ANY, stores=_stores(spec))
 
 
 def _process_values(stream: KStream, step: Step) -> KStream:
     spec = spec_of(step["processor"])
-    return stream.process_values(supplier(spec), stores=_stores(spec))
+    return stream.process_values(supplier(spec), value=ANY, stores=_stores(spec))
 
 
 def _stores(spec: Step) -> list[str]:
@@ -219,7 +219,7 @@ def _group_by_key(stream: KStream, step: Step) -> KGroupedStream:
 
 
 def _group_by(stream: KStream, step: Step) -> KGroupedStream:
-    return stream.group_by(function(step["fn"]), name=step.get("name"))
+    return stream.group_by(function(step["fn"]), key=ANY, name=step.get("name"))
 
 
 def _count(_: Steps, grouped: KGroupedStream, step: Step) -> KTable:

@@ -5,19 +5,15 @@ from __future__ import annotations
 import random
 import signal
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from threading import Event
 
 import pytest
 
 from streamtopo.broker import Cluster
 from streamtopo.logs.kafka import KafkaLog
-from streamtopo.records import TopicPartition
 from tests.kafka.brokers import emptied
-from tests.kafka.lives import PATIENCE, committed, exact, feed, members, outputs, prepare, total, until, workers
-from tests.logs.child import until as answered
+from tests.kafka.lives import committed, exact, feed, members, outputs, prepare, total, until, workers
 
 pytestmark = pytest.mark.kafka
 SOON = "?kafka.session.timeout.ms=2000&kafka.heartbeat.interval.ms=300"
@@ -84,25 +80,3 @@ def test_a_broker_that_goes_and_comes_back_costs_nothing(
         until(lambda: total(log) >= 6000, running)
         assert running.stop() == [0], running.said()
         assert outputs(log) == exact(6000), running.said()
-
-
-def test_what_is_asked_while_the_broker_goes_is_answered_when_it_is_back(log: KafkaLog, cluster: Cluster) -> None:
-    answers: list[object] = []
-    enough = Event()
-
-    def ask() -> None:
-        while not enough.is_set():
-            answers.append((log.end(TopicPartition("in", 0)), set(log.topics()), log.groups()))
-
-    with ThreadPoolExecutor() as pool:
-        asking = pool.submit(ask)
-        answered(lambda: answers or asking.done(), PATIENCE)
-        (broker,) = cluster.nodes()
-        broker.signal(signal.SIGKILL)
-        answered(lambda: broker.pid is None)
-        cluster.up()
-        before = len(answers)
-        answered(lambda: len(answers) > before + 1 or asking.done(), PATIENCE)
-        enough.set()
-        asking.result()
-    assert [answer for answer in answers if answer != (0, {"in", "out"}, {})] == []

@@ -97,3 +97,17 @@ def test_the_groups_tool_and_the_consumer_see_a_count(log: KafkaLog, kafka: str,
     assert row[1:6] == ["words", "0", "3", "3", "0"]
     longs = ("value.deserializer=org.apache.kafka.common.serialization.LongDeserializer",)
     assert [line.split("\t")[-2:] for line in consumed(kafka, "counts", 2, *longs)] == [["b", "1"], ["a", "2"]]
+
+
+def test_a_read_ends_when_it_has_enough_bytes(log: KafkaLog) -> None:
+    target = TopicPartition("t", 0)
+    values = [b"%d" % number * 300_000 for number in range(8)]
+    for value in values:
+        log.append(target, Columns([None], [value], [NOW], None))
+    read, offset = [], 0
+    while offset < log.end(target):
+        batch = log.read(target, offset, 100, 600_000)
+        read.append(batch.columns.values)
+        offset = batch.next_offset
+    assert [value for some in read for value in some] == values
+    assert [len(some) for some in read] == [2, 2, 2, 2]

@@ -41,21 +41,21 @@ def test_a_read_begins_at_its_offset_and_keeps_to_its_limit(log: AnyLog, offset:
 
 
 @pytest.mark.parametrize("offset", [0, 2, 3])
-def test_a_read_ends_when_it_has_enough_bytes(log: AnyLog, offset: int) -> None:
-    log.append(T0, rows(*(b"%d" % number * 1_000_000 for number in range(10))))
-    log.append(T0, rows(b"x" * 8_000_000, b"y"))
+def test_a_read_ends_when_it_has_enough_bytes(own_log: OwnLog, offset: int) -> None:
+    own_log.append(T0, rows(*(b"%d" % number * 1_000_000 for number in range(10))))
+    own_log.append(T0, rows(b"x" * 8_000_000, b"y"))
     seen = []
-    while offset < log.end(T0):
-        batch = log.read(T0, offset, 100, 3_000_000)
+    while offset < own_log.end(T0):
+        batch = own_log.read(T0, offset, 100, 3_000_000)
         seen.append([value[:1].decode() for value in batch.columns.values if value])
         assert 0 < sum(len(value or b"") for value in batch.columns.values[:-1]) <= 3_000_000 or len(batch.offsets) == 1
         assert batch.next_offset == batch.offsets[-1] + 1
         offset = batch.next_offset
     assert "".join(map("".join, seen)) == "0123456789xy"[-sum(map(len, seen)) :]
     assert 4 <= len(seen) <= 8
-    assert len(log.read(T0, 0, 100, 0).offsets) == 1
-    assert len(log.read(T0, 0, 2, 3_000_000).offsets) == 2
-    assert len(log.read(T0, 0, 100).offsets) == 12
+    assert len(own_log.read(T0, 0, 100, 0).offsets) == 1
+    assert len(own_log.read(T0, 0, 2, 3_000_000).offsets) == 2
+    assert len(own_log.read(T0, 0, 100).offsets) == 12
 
 
 def test_partitions_have_their_own_offsets(log: AnyLog) -> None:

@@ -8,7 +8,6 @@ from threading import Lock
 from time import time_ns
 from weakref import WeakSet
 
-from streamtopo.errors import LogError
 from streamtopo.logs import GroupState, Topic
 from streamtopo.logs.kafka.admin import Admin
 from streamtopo.logs.kafka.failing import absent
@@ -16,6 +15,7 @@ from streamtopo.logs.kafka.member import KafkaMember
 from streamtopo.logs.kafka.reader import Reader
 from streamtopo.logs.kafka.settings import Settings
 from streamtopo.logs.kafka.writer import Writer
+from streamtopo.logs.topics import check_equal
 from streamtopo.records import Batch, Columns, TopicPartition
 
 _NOTES = TopicPartition("__streamtopo-notes", 0)
@@ -41,12 +41,7 @@ class KafkaLog:
     def create(self, topic: Topic) -> None:
         if self._admin.create(topic):
             return
-        existing = self._admin.count(topic.name)
-        if existing != topic.partitions:
-            raise LogError(
-                f'topic "{topic.name}" exists with {existing} partitions, not {topic.partitions}; '
-                "delete it first or ask for as many as it has"
-            )
+        check_equal(self.topics()[topic.name], topic)
 
     def delete(self, topic: str) -> None:
         self._admin.delete(topic)

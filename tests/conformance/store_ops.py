@@ -101,6 +101,11 @@ def _version(version: Version | None) -> dict[str, Any] | None:
     return version and {"value": version.value, "ts": version.timestamp, "valid_to": version.valid_to}
 
 
+def _without_end(version: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Kafka Streams does not say until when a deleted version was valid; ours does."""
+    return version and version | {"valid_to": None}
+
+
 def _versions(store: Any, entry: Entry) -> list[dict[str, Any] | None]:
     descending = entry.get("order") == "descending"
     return [_version(one) for one in store.range(entry["key"], entry["from"], entry["to"], descending=descending)]
@@ -108,7 +113,7 @@ def _versions(store: Any, entry: Entry) -> list[dict[str, Any] | None]:
 
 _VERSIONED: dict[str, Op] = {
     "put": lambda store, entry: store.put(entry["key"], entry["value"], entry["ts"]),
-    "delete": lambda store, entry: _version(store.delete(entry["key"], entry["ts"])),
+    "delete": lambda store, entry: _without_end(_version(store.delete(entry["key"], entry["ts"]))),
     "get": lambda store, entry: _version(store.get(entry["key"])),
     "get_as_of": lambda store, entry: _version(store.get_as_of(entry["key"], entry["as_of"])),
     "get_range": _versions,

@@ -189,7 +189,10 @@ def test_a_missing_topic_is_found_before_anything_starts(
             assert running.end() == (0, "")
             assert log.topics()["out"].partitions == 3
         else:
-            create = "create it first: streamtopo topics create out --partitions 4"
+            create = (
+                "create it first: streamtopo topics create out --partitions 4, "
+                "or start with --create-topics 4, which creates all that are missing"
+            )
             assert running.end() == (1, f'Error: sink topic "out" does not exist; {create}\n')
 
 

@@ -7,7 +7,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -22,8 +22,9 @@ from streamtopo.logs.opening import open_log
 _SESSION = 60.0
 
 
-@pytest.fixture(scope="session")
-def cluster() -> Iterator[Cluster]:
+@contextmanager
+def running() -> Iterator[Cluster]:
+    """A broker of one's own."""
     try:
         find_java()
     except BrokerError as error:
@@ -36,6 +37,12 @@ def cluster() -> Iterator[Cluster]:
     yield made
     made.down()
     shutil.rmtree(directory)
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    with running() as made:
+        yield made
 
 
 def emptied(url: str) -> KafkaLog:

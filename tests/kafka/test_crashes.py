@@ -13,11 +13,24 @@ import pytest
 from streamtopo.broker import Cluster
 from streamtopo.logs.kafka import KafkaLog
 from tests.kafka.brokers import emptied
+from tests.kafka.brokers import running as running_broker
 from tests.kafka.lives import committed, exact, feed, members, outputs, prepare, total, until, workers
 
 pytestmark = pytest.mark.kafka
 SOON = "?kafka.session.timeout.ms=2000&kafka.heartbeat.interval.ms=300"
 """A member that says nothing for two seconds is dead."""
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    """Not the one of the other tests: what a broker forgets when it is killed is not their business."""
+    with running_broker() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def kafka(cluster: Cluster) -> str:
+    return f"kafka://{cluster.address}"
 
 
 @pytest.fixture

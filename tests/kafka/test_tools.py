@@ -100,6 +100,7 @@ def test_the_groups_tool_and_the_consumer_see_a_count(log: KafkaLog, kafka: str,
 
 
 def test_a_read_ends_when_it_has_enough_bytes(log: KafkaLog) -> None:
+    log.create(Topic("t", 1))
     target = TopicPartition("t", 0)
     values = [b"%d" % number * 300_000 for number in range(8)]
     for value in values:

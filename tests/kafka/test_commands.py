@@ -20,23 +20,24 @@ def run(kafka: str, *arguments: str, given: str = "") -> Result:
 
 
 def test_topics_are_made_written_read_and_deleted(kafka: str) -> None:
+    """Under a name of its own: a broker may go on compacting one that is deleted and soon made anew without that."""
     emptied(kafka).close()
-    created = run(kafka, "topics", "create", "t", "--partitions", "2", "--config", "cleanup.policy=compact")
-    assert created.output == f'topic "t" created: 2 partitions in {kafka}\n'
+    created = run(kafka, "topics", "create", "kept", "--partitions", "2", "--config", "cleanup.policy=compact")
+    assert created.output == f'topic "kept" created: 2 partitions in {kafka}\n'
     assert (
         "was there already"
-        in run(kafka, *["topics", "create", "t", "--partitions", "2", "--config", "cleanup.policy=compact"]).output
+        in run(kafka, *["topics", "create", "kept", "--partitions", "2", "--config", "cleanup.policy=compact"]).output
     )
-    assert run(kafka, "produce", "t", "--key-separator", ":", given="k:one\nk:two\n").exit_code == 0
-    lines = run(kafka, "consume", "t", "--json").output.splitlines()
+    assert run(kafka, "produce", "kept", "--key-separator", ":", given="k:one\nk:two\n").exit_code == 0
+    lines = run(kafka, "consume", "kept", "--json").output.splitlines()
     assert [(line["key"], line["value"], line["offset"]) for line in map(json.loads, lines)] == [
         ("k", "one", 0),
         ("k", "two", 1),
     ]
-    assert run(kafka, "topics", "list").output == "t\t2\tcleanup.policy=compact\n"
-    assert run(kafka, "topics", "describe", "t").output.endswith("\n0\t0\t2\n1\t0\t0\n")
+    assert run(kafka, "topics", "list").output == "kept\t2\tcleanup.policy=compact\n"
+    assert run(kafka, "topics", "describe", "kept").output.endswith("\n0\t0\t2\n1\t0\t0\n")
     assert run(kafka, "groups", "list").output == ""
-    assert run(kafka, "topics", "delete", "t").exit_code == 0
+    assert run(kafka, "topics", "delete", "kept").exit_code == 0
     assert run(kafka, "topics", "list").output == ""
 
 

@@ -60,10 +60,10 @@ def test_a_package(write: Write, text: str) -> None:
 
 
 def test_a_script_in_another_folder_finds_its_neighbours(write: Write, tmp_path: Path) -> None:
-    write("scripts/counting.py", "from neighbour import *")
+    write("scripts/beginning.py", "from neighbour import *")
     write("scripts/neighbour.py", topology("next-door"))
-    assert load_topology("scripts/counting.py").application_id == "next-door"
-    assert load_topology(str(tmp_path / "scripts" / "counting.py")).application_id == "next-door"
+    assert load_topology("scripts/beginning.py").application_id == "next-door"
+    assert load_topology(str(tmp_path / "scripts" / "beginning.py")).application_id == "next-door"
 
 
 @pytest.mark.parametrize(

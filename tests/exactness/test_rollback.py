@@ -109,7 +109,7 @@ def test_a_value_of_the_wrong_type_is_found_at_its_record() -> None:
     counted.aggregate(lambda: 0, lambda _, value, row: row + 1 if value != "bad" else "many", value=int, name="rows")
     for cache in (0, 100_000):
         driver = Driver(builder.build(), cache=cache)
-        with pytest.raises(StepError, match=r"in/0 offset 2: expected int, got str 'many'"):
+        with pytest.raises(StepError, match=r"in/0 offset 2: .*expected int, got str 'many'"):
             driver.send_all(DriverRecord("in", "k", value, 0) for value in ("a", "b", "bad", "c"))
 
 

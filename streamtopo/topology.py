@@ -91,6 +91,8 @@ class ProcessorNode:
     stores: tuple[str, ...] = ()
     watches: tuple[str, ...] = ()
     """Nodes that keep tables this one reads: it is told of each row they put, in its order among its own."""
+    as_forwarded: bool = False
+    """Of rows that wait in a cache it is told when they are forwarded, not when they are put."""
     uses: tuple[str, ...] = ()
     """Stores with which its parents are described, and on which it works in their stead."""
 
@@ -388,13 +390,9 @@ def _describe_node(node: Node, children: list[str]) -> Iterator[str]:
         case ProcessorNode(stores=stores):
             yield f"    Processor: {node.name} (stores: [{', '.join(sorted(stores))}])"
         case SinkNode(topic=topic):
-            written = topic if isinstance(topic, str) else f"extractor class: {_name(topic)}"
-            yield f"    Sink: {node.name} (topic: {written})"
+            chosen = f"extractor class: {getattr(topic, '__qualname__', type(topic).__qualname__)}"
+            yield f"    Sink: {node.name} (topic: {topic if isinstance(topic, str) else chosen})"
     if not isinstance(node, SinkNode):
         yield f"      --> {', '.join(children) or 'none'}"
     if node.parents:
         yield f"      <-- {', '.join(sorted(set(node.parents)))}"
-
-
-def _name(function: object) -> str:
-    return getattr(function, "__qualname__", type(function).__qualname__)

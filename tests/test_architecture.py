@@ -27,6 +27,7 @@ LAYERS = [  # from top to bottom; what shares a line is independent of each othe
     {"engine", "spark"},
     {"dsl", "drawing"},
     {"operators"},
+    {"declarations"},
     {"processors", "topology"},
     {"stores", "logs"},
     {"windowed_serdes"},

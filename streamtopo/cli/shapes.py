@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
+from streamtopo.declarations import declared_serdes
 from streamtopo.errors import TopologyError
 from streamtopo.serdes import BOOL, FLOAT, INT, STR, Serde
 from streamtopo.topology import Topology
@@ -21,26 +21,14 @@ class Shapes(NamedTuple):
 
 def shapes_of(topology: Topology, topic: str) -> Shapes:
     """The first that is declared where the topology reads, writes or logs the topic."""
-    declared = list(_declared(topology, topic))
-    if not declared:
+    found = list(declared_serdes(topology, topic))
+    if not found:
         name = topology.application_id
         raise TopologyError(
             f'the topology "{name}" neither reads nor writes "{topic}"; leave --app out, or name another'
         )
-    keys, values = zip(*declared, strict=True)
+    keys, values = zip(*found, strict=True)
     return Shapes(_first_known(keys), _first_known(values))
-
-
-def _declared(topology: Topology, topic: str) -> Iterator[tuple[Serde, Serde]]:
-    for source in topology.sources:
-        if topic in map(topology.topic_of, source.topics) or source.matches(topic):
-            yield source.key, source.value
-    for sink in topology.sinks:
-        if isinstance(sink.topic, str) and topology.topic_of(sink.topic) == topic:
-            yield sink.key, sink.value
-    for store in topology.stores.values():
-        if topology.changelog_of(store.name) == topic:
-            yield store.key, store.value
 
 
 def _first_known(serdes: tuple[Serde, ...]) -> AnyShape:

@@ -45,8 +45,10 @@ class Graph:
         stores: tuple[str, ...] = (),
         watches: tuple[str, ...] = (),
         uses: tuple[str, ...] = (),
+        *,
+        as_forwarded: bool = False,
     ) -> str:
-        self.topology.add(ProcessorNode(name, parents, operator, stores, watches, uses))
+        self.topology.add(ProcessorNode(name, parents, operator, stores, watches, as_forwarded, uses))
         return name
 
     def use_stores(self, node: str, stores: Iterable[str | StoreSpec]) -> tuple[str, ...]:

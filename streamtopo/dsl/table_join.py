@@ -64,11 +64,11 @@ def join_tables(
 
 def _side(table: KTable, node: str, side: Side, rows: Table, result: KeptOrigin | DerivedOrigin) -> str:
     def open_step(bindings: Bindings) -> Step:
-        lookup = Lookup(rows, bindings, parents=1)
+        lookup = Lookup(rows, bindings, parents=1, told=True)
         return join_side(side, lookup, bindings.count, sends_old=result.sends_old)
 
     stores, watches = tuple(kept.store for kept in rows.kept), tuple(kept.node for kept in rows.kept)
-    return table.graph.process(node, (table.node,), Operator(open_step), stores, watches)
+    return table.graph.process(node, (table.node,), Operator(open_step), stores, watches, as_forwarded=True)
 
 
 def _open_merge(origin: KeptOrigin | DerivedOrigin, bindings: Bindings) -> Any:

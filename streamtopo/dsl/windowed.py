@@ -150,8 +150,8 @@ class Layout:
         def open_step(bindings: Bindings) -> Keeping:
             return self._open(aggregation, origin.open(bindings), bindings, on_late=late is not None)
 
-        use = {"uses" if shared else "stores": (self.store,)}
-        graph.process(node, parents, Operator(open_step), **use)
+        stores, uses = ((), (self.store,)) if shared else ((self.store,), ())
+        graph.process(node, parents, Operator(open_step), stores, uses=uses)
         if not isinstance(self.windows, UnlimitedWindows):
             graph.closing[node] = self.windows.after_end  # type: ignore[attr-defined]
         table = KTable(graph, node, self.key_on_topics(), self.value, origin)

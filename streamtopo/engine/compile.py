@@ -98,7 +98,7 @@ def _edges(nodes: tuple[Node, ...], shape: Shape) -> dict[str, Edges]:
     for node in nodes:
         if isinstance(node, ProcessorNode) and node.name not in shape.together:
             for side, table in enumerate(node.watches, start=len(node.parents)):
-                edge = Edge(table, node.name, EVERY_CHILD, side, copies=True)
+                edge = Edge(table, node.name, EVERY_CHILD, side, copies=True, as_forwarded=node.as_forwarded)
                 edges[node.name].arriving.insert(0, edge)  # what is put comes before what is handed on
                 edges[table].watched.append(edge)
     for several in edges.values():

@@ -34,6 +34,8 @@ class Edge:
     """Rows that part here may meet again: their order says which way they went."""
     copies: bool = False
     """Others read the parent's rows after this child, so it gets its own."""
+    as_forwarded: bool = False
+    """A watched edge along which rows go when the parent forwards them, not when it puts them."""
 
     def carry(self, chunk: Chunk) -> Chunk:
         if chunk.routes is not None:
@@ -111,14 +113,24 @@ class Station:
         chunk = given.get(self.name) if not self.arriving else gather(self.arriving, flow)
         if chunk is not None and len(chunk):
             passed_on = self.attempt(self.step, chunk)
-            if self.watched and len(puts := self.step.state.take_puts()):
-                for edge in self.watched:
-                    flow[edge] = self.attempt(edge.carry, puts)
+            if self.watched:
+                held_back = self.step.state.holds_back
+                told = [edge for edge in self.watched if not (edge.as_forwarded and held_back)]
+                self._tell(told, flow, self.step.state.take_puts())
             self._hand_on(passed_on, flow)
 
     def flush(self, flow: Flow) -> None:
         if hasattr(self.step, "flush"):
-            self._hand_on(self.numbers.assign(self.attempt(self.step.flush)), flow)
+            held_back = self.numbers.assign(self.attempt(self.step.flush))
+            if self.watched:
+                puts = held_back.with_keys(self.step.state.index(held_back.keys))
+                self._tell([edge for edge in self.watched if edge.as_forwarded], flow, puts)
+            self._hand_on(held_back, flow)
+
+    def _tell(self, edges: list[Edge], flow: Flow, puts: Chunk) -> None:
+        if len(puts):
+            for edge in edges:
+                flow[edge] = self.attempt(edge.carry, puts)
 
     def act(self, node: str, time: int, call: Callable[[], object], flow: Flow) -> None:
         self._hand_on(self.numbers.assign(self.attempt(self.step.during, time, call)), flow)

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from streamtopo.config import WorkerConfig
+from streamtopo.declarations import read_or_written
 from streamtopo.durations import milliseconds
 from streamtopo.engine.command import command, web_arguments
 from streamtopo.engine.metrics import Metrics
@@ -21,14 +22,14 @@ from streamtopo.hosting.asking import AsyncQuery
 from streamtopo.hosting.consuming import PAUSE, Consumed, Tail
 from streamtopo.hosting.engine import Engine, Threaded
 from streamtopo.hosting.processes import Processes
-from streamtopo.hosting.producing import Delivery, Producer, declared
+from streamtopo.hosting.producing import Delivery, Producer
 from streamtopo.hosting.query import Query
 from streamtopo.hosting.states import AppState, Life, Watcher
 from streamtopo.hosting.stores import Stores
 from streamtopo.logs import GroupState, Log
 from streamtopo.logs.opening import open_log
 from streamtopo.records import Headers
-from streamtopo.serdes import SerdeLike, serde_of
+from streamtopo.serdes import BYTES, SerdeLike, serde_of
 from streamtopo.topology import Topology
 
 logger = logging.getLogger("streamtopo")
@@ -173,10 +174,10 @@ class Hosted:
     def _tail(self, topic: str, key: SerdeLike | None, value: SerdeLike | None, from_beginning: bool) -> Tail:
         if self._log is None:
             raise _not_in_a_block(self.state)
-        keys, values = declared(self.topology, topic)
+        keys, values = next(read_or_written(self.topology, topic), (BYTES, BYTES))
         serdes = (
-            keys or serde_of(bytes, key=True) if key is None else serde_of(key, key=True),
-            values or serde_of(bytes) if value is None else serde_of(value),
+            keys if key is None else serde_of(key, key=True),
+            values if value is None else serde_of(value),
         )
         return Tail(self._log, topic, serdes, from_beginning=from_beginning)
 

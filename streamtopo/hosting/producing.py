@@ -11,6 +11,7 @@ from collections.abc import Generator
 from itertools import count
 from typing import Any, NamedTuple
 
+from streamtopo.declarations import read_or_written
 from streamtopo.engine.running import wall_clock
 from streamtopo.errors import LogError
 from streamtopo.logs import Log
@@ -59,7 +60,7 @@ class Producer:
     ) -> Delivery:
         now = wall_clock() if timestamp is None else timestamp
         check_timestamp(now, "the record has")
-        serdes = declared(self._topology, topic)
+        serdes = next(read_or_written(self._topology, topic), (None, None))
         data = _encoded(serdes[0], key, key=True)
         count = self._count(topic)
         number = partition_of(data, count, next(self._turn)) if partition is None else partition
@@ -128,17 +129,6 @@ class Producer:
         else:
             for offset, one in enumerate(records, end - len(records)):
                 _settle(one.delivery, offset)
-
-
-def declared(topology: Topology, topic: str) -> tuple[Serde | None, Serde | None]:
-    """What the topology says of the topic's keys and values."""
-    for source in topology.sources:
-        if topic in map(topology.topic_of, source.topics) or source.matches(topic):
-            return source.key, source.value
-    for sink in topology.sinks:
-        if isinstance(sink.topic, str) and topology.topic_of(sink.topic) == topic:
-            return sink.key, sink.value
-    return None, None
 
 
 def _settle(delivery: Delivery, outcome: int | Exception) -> None:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from streamtopo.records import Chunk, Headers
+from streamtopo.records import Chunk, Headers, emissions
 from streamtopo.serdes import BYTES, Serde
 from streamtopo.stores import Kind, StoreSpec
 from streamtopo.stores.state import State
@@ -52,8 +52,10 @@ class Buffer:
             let_go = [Waiting(*row)] if sides[place] else self._take(Waiting(*row), self._places)
             places += [place] * len(let_go)
             gone += let_go
+        taken = chunk.take(places)
         return replace(
-            chunk.take(places),
+            taken,
+            order=taken.order and emissions(taken.order),
             keys=[one.key for one in gone],
             values=[one.value for one in gone],
             timestamps=[one.time for one in gone],

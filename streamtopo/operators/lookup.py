@@ -89,6 +89,15 @@ class KeptRows:
         return list(map(self._now.get, index))
 
 
+class ToldRows(KeptRows):
+    """Rows as the nodes below were told of them: without what the store's cache still holds back."""
+
+    def begin(self, wanted: Iterable[Hashable], put: Iterable[Hashable]) -> None:
+        wanted = list(wanted)
+        super().begin(wanted, put)
+        self._then.update(self.state.held_back(wanted))
+
+
 class VersionedRows(KeptRows):
     """Rows with their history: those as of a time, or the latest."""
 
@@ -126,10 +135,16 @@ class Lookup:
     on are puts into those.
     """
 
-    def __init__(self, table: Table, bindings: Bindings, *, parents: int, as_of: bool = False) -> None:
-        """With `as_of`, of tables with versions those are found that were valid at the time of the row that looks."""
+    def __init__(
+        self, table: Table, bindings: Bindings, *, parents: int, as_of: bool = False, told: bool = False
+    ) -> None:
+        """With `as_of`, of tables with versions those are found that were valid at the time of the row that looks.
+
+        With `told`, tables with a record cache are seen as what they forwarded has made them: so a row that both sides
+        of a join delete in one commit is deleted from what was joined.
+        """
         self._parents = parents
-        self._kept = [_rows(kept, bindings) for kept in table.kept]
+        self._kept = [_rows(kept, bindings, told=told) for kept in table.kept]
         self._versioned = [kept for kept in self._kept if as_of and isinstance(kept, VersionedRows)]
         single = self._kept[0] if isinstance(table, Kept) else None
         self._plain = single if type(single) is KeptRows else None
@@ -178,8 +193,8 @@ class Lookup:
                 self._kept[side - self._parents].put(key, None if value is None else (value, time))
 
 
-def _rows(kept: Kept, bindings: Bindings) -> KeptRows:
+def _rows(kept: Kept, bindings: Bindings, *, told: bool) -> KeptRows:
     state: State = bindings.state(kept.store)
     if state.spec.kind is Kind.VERSIONED:
         return VersionedRows(state, bindings.clock(kept.store))
-    return KeptRows(state)
+    return ToldRows(state) if told and state.cached else KeptRows(state)

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from types import ModuleType
 from typing import Any, TypeVar
 
+from streamtopo.declarations import declared_serdes
 from streamtopo.errors import TopologyError
 from streamtopo.serdes import BYTES, Serde, SerdeLike, serde_of
 from streamtopo.topology import Topology, valid_name
@@ -172,13 +173,4 @@ def resolved(rollup: Rollup, topology: Topology) -> Rollup:
 
 def serdes_of(topology: Topology, topic: str) -> tuple[Serde, Serde]:
     """Of keys and values, as the topology reads, writes or logs the topic; bytes where it does not."""
-    for source in topology.sources:
-        if topic in map(topology.topic_of, source.topics) or source.matches(topic):
-            return source.key, source.value
-    for sink in topology.sinks:
-        if isinstance(sink.topic, str) and topology.topic_of(sink.topic) == topic:
-            return sink.key, sink.value
-    for store in topology.stores.values():
-        if topology.changelog_of(store.name) == topic:
-            return store.key, store.value
-    return BYTES, BYTES
+    return next(declared_serdes(topology, topic), (BYTES, BYTES))

@@ -85,6 +85,8 @@ class State(Ranges):
         self._log: list[Columns] = []
         self._flushed: dict[Any, Row | None] = {}
         """Rows as they last went out of the cache, as far as they were at hand when they were loaded."""
+        self._holds_back = self.cached
+        """Changes wait in the cache, which has not been flushed in this commit."""
         self._listed: tuple[int, Listed] | None = None
         """The last changes, as asked for when there were so many: a commit flushes them, then takes them."""
 
@@ -205,11 +207,16 @@ class State(Ranges):
         """
         if self.forward_each:
             return NOTHING
+        self._holds_back = False
         keys, values, times, headers = self._last_changes()
-        if not self.sends_old and not has_null(values):
+        if not self.sends_old and not self.watched and not has_null(values):
             return self._chunk(keys, values, times, headers)
-        wanted = keys if self.sends_old else [key for key, value in zip(keys, values, strict=True) if value is None]
-        before = self._flushed | self._committed([key for key in wanted if key not in self._flushed])
+        wanted = (
+            keys
+            if self.sends_old or self.watched
+            else [key for key, value in zip(keys, values, strict=True) if value is None]
+        )
+        self.first = before = self._as_told(wanted)
         chunk = self._chunk(keys, values, times, headers)
         if self.sends_old:
             chunk = chunk.with_old([row and row[0] for row in map(before.__getitem__, keys)])
@@ -219,6 +226,17 @@ class State(Ranges):
     def _chunk(self, keys: list[Any], values: list[Any], times: list[int], headers: list[Headers] | None) -> Chunk:
         keys = keys if self.spec.key.exact else self.spec.key.decode_column(keys)
         return Chunk(keys, private_column(values) if self.spec.value.mutable else values, times, headers)
+
+    @property
+    def holds_back(self) -> bool:
+        return self._holds_back and not self.forward_each
+
+    def held_back(self, index: Iterable[Hashable]) -> dict[Any, Row | None]:
+        """Of these rows those that changed and wait in the cache, as they were last forwarded."""
+        return self._as_told([key for key in index if key in self._dirty]) if self.holds_back else {}
+
+    def _as_told(self, keys: list[Any]) -> dict[Any, Row | None]:
+        return self._flushed | self._committed([key for key in keys if key not in self._flushed])
 
     # -- commit
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
 
+from streamtopo import StreamsBuilder
 from streamtopo.testing import Driver, DriverRecord
 from streamtopo.topology import Topology
 from tests.exactness.graphs import GROUPED, OUTPUTS, records, topologies
@@ -54,3 +55,15 @@ def test_the_cache_keeps_the_last_word_per_key(topology: Topology, sent: list[Dr
     plain.send_all(sent)
     cached.send_all(sent)
     assert rows(cached).keys() == rows(plain).keys()
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 7])
+def test_records_let_go_together_go_one_after_the_other(chunk: int) -> None:
+    builder = StreamsBuilder("waiting")
+    stream = builder.stream("in-1", key=str, value=str)
+    joined = stream.left_join(stream.to_table(versioned=100), lambda value, row: f"{value} {row}", grace=5)
+    joined.to("out-1")
+    joined.map_values(str.upper).to("out-1")
+    driver = Driver(builder.build(), chunk=chunk)
+    driver.send_all(DriverRecord("in-1", "k", value, time) for value, time in [("a", 0), ("b", 0), ("c", 9)])
+    assert [record.value for record in driver.records("out-1")] == ["a b", "A B", "b b", "B B"]

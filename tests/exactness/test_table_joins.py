@@ -127,22 +127,48 @@ def test_with_the_cache_the_last_word_is_that_of_the_rows(
     kind: str, name: str | None, sent: list[DriverRecord], cuts: set[int]
 ) -> None:
     driver = Driver(by_key(kind, name), cache=100_000)
-    rows: dict[tuple[str, int], Output] = {}
     emitted: dict[int, list[Output]] = {}
     for start, stop in zip([0, *sorted(cuts)], [*sorted(cuts), 31], strict=True):
         driver.send_all(sent[start:stop])
         for key, found in outputs(driver).items():
             emitted.setdefault(key, []).extend(found)
-    for topic in ("left", "right"):
-        for one in sent:
-            if one.topic == topic:
-                rows.pop((topic, one.key), None)
-                if one.value is not None:
-                    rows[topic, one.key] = (one.value, one.timestamp)
+    rows = last_rows(sent)
     for key in range(3):
         expected = result(kind, rows.get(("left", key)), rows.get(("right", key)))
         last = emitted[key][-1][0] if key in emitted else None
         assert last == expected
+
+
+def gathered(kind: str) -> Topology:
+    """All joined values, each added when it comes and removed when it goes."""
+    builder = StreamsBuilder("gathered")
+    left, right = (builder.table(topic, key=int, value=str) for topic in ("left", "right"))
+    values = joined(kind, left, right).group_by(lambda _, value: (0, value))
+    values.aggregate(list, lambda _, value, all: [*all, value], lambda _, value, all: without(value, all), name="all")
+    return builder.build()
+
+
+def without(value: Any, all: list[Any]) -> list[Any]:
+    all.remove(value)
+    return all
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("cache", [0, 100_000])
+@given(sent=updates_of_keys(), cuts=st.sets(st.integers(1, 30), max_size=4))
+def test_old_values_are_what_was_forwarded(kind: str, cache: int, sent: list[DriverRecord], cuts: set[int]) -> None:
+    driver = Driver(gathered(kind), cache=cache)
+    for start, stop in zip([0, *sorted(cuts)], [*sorted(cuts), 31], strict=True):
+        driver.send_all(sent[start:stop])
+    rows = last_rows(sent)
+    expected = [result(kind, rows.get(("left", key)), rows.get(("right", key))) for key in range(3)]
+    found = dict(driver.store("all").all()).get(0, [])
+    assert sorted(map(str, found)) == sorted(str(value) for value in expected if value is not None)
+
+
+def last_rows(sent: list[DriverRecord]) -> dict[tuple[str, int], Output]:
+    rows = {(one.topic, one.key): (one.value, one.timestamp) for one in sent}
+    return {place: row for place, row in rows.items() if row[0] is not None}
 
 
 # -- by a foreign key

@@ -12,8 +12,13 @@ _REST = 2.0
 """Caught-up commits are so many times as far apart as they are long: they take a third of the time at most."""
 
 
+def milliseconds() -> float:
+    """Of a clock that nobody sets, and not rounded: a pause is one or two of them long."""
+    return time.monotonic() * 1000
+
+
 class Pace:
-    def __init__(self, config: WorkerConfig, now: Callable[[], int]) -> None:
+    def __init__(self, config: WorkerConfig, now: Callable[[], float] = milliseconds) -> None:
         self._config = config
         self._now = now
         self._requested = False
@@ -43,8 +48,8 @@ class Pace:
         if self.undurable and not self._requested:
             time.sleep(max(0.0, min(longest, (self._pause() - self._waited()) / 1000)))
 
-    def _waited(self) -> int:
-        return abs(self._now() - self._committed_at)
+    def _waited(self) -> float:
+        return self._now() - self._committed_at
 
     def _pause(self) -> float:
         """Milliseconds; the shorter of two commits is what one takes, and the longer may have waited for the disk."""

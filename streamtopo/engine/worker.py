@@ -78,7 +78,7 @@ class Worker:
         self._few = False
         self._now = now
         self._journal: list[Entry] = []
-        self._pace = Pace(self.config, now)
+        self._pace = Pace(self.config)
         topics = Topics(topology, log, self.config)
         told = Options(now, self._pace.request, self.config.chunk, self.config.cache, depth_first)
         self._globals = Globals(topology, log, topics.partitions, told)
@@ -168,7 +168,7 @@ class Worker:
         worked = not self.paused and self._process() | self._tick()
         idle = not read and not worked
         self._few = read < self.config.chunk // _FEW and not self._in_hand()
-        due = self._pace.due(caught_up=idle) or self._caches_full()
+        due = self._pace.due(caught_up=idle or self._few) or self._caches_full()
         if due:
             self._commit()
         return updated or restored or due or not idle

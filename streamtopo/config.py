@@ -36,7 +36,7 @@ class WorkerConfig:
     cache: int = 10_000_000
     """Bytes of rows that stores keep in front of their bytes; 0 forwards and logs every update."""
     memory: int = 256_000_000
-    """Bytes that all stores of a process may use for blocks and for rows not flushed yet."""
+    """Bytes that all stores of a process may use: for rows at hand, for blocks, and for rows not flushed yet."""
     chunk: int = 10_000
     """Records in a round at most. Results do not depend on it."""
     on_error: OnError = OnError.FAIL
@@ -46,6 +46,11 @@ class WorkerConfig:
     """Create a topic that is read or written and does not exist, with so many partitions; 0 refuses."""
     accept_changes: bool = False
     """Start although the topology no longer fits the state it left behind."""
+
+    @property
+    def at_hand(self) -> int:
+        """The part of the memory for rows to be read without asking the disk: of 256 MB, 100,000 short ones."""
+        return self.memory // 6
 
     @property
     def exactly_once(self) -> bool:

@@ -65,6 +65,9 @@ def worker(
       streamtopo worker apps.wordcount --processes 2 --commit-interval 1s
       streamtopo worker ./app.py:topology --log embedded:/var/lib/words --on-error skip
     """
+    from streamtopo.engine.interpreter import give_memory_back
+
+    give_memory_back()
     if lifeline is not None:
         from streamtopo.cli.pooled import work_for_a_pool
 

@@ -42,9 +42,6 @@ _PATIENCE = 5
 
 _INSTEAD = 'mend that, or start with --on-error skip (on_error="skip") to go on without such records'
 
-_KEPT = 40_000_000
-"""Bytes of rows to keep at hand for reading, at least: a table of 100,000 short rows fits."""
-
 
 class Worker:
     """One member of the group and the tasks it is assigned; all calls but `stop` from one thread.
@@ -68,7 +65,8 @@ class Worker:
     ) -> None:
         self.config = config or config_of(**options)
         log = open_log(log) if isinstance(log, str) else log
-        open_store = open_store or stores_on_disk(topology.application_id, self.config.state_dir, self.config.memory)
+        on_disk = self.config.memory - self.config.at_hand
+        open_store = open_store or stores_on_disk(topology.application_id, self.config.state_dir, on_disk)
         self.log = log
         self.skipped = 0
         self.stopping = False
@@ -332,7 +330,7 @@ class Worker:
 
     def _trim(self) -> None:
         """Keep the rows that are kept at hand within bounds."""
-        if sum(state.kept_bytes for state in self._states()) > max(self.config.cache, _KEPT):
+        if sum(state.kept_bytes for state in self._states()) > max(self.config.cache, self.config.at_hand):
             for state in self._states():
                 state.forget_older()
 

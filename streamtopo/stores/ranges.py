@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from bisect import bisect_left, insort
 from collections.abc import Hashable, Iterable, Iterator
 from heapq import merge
@@ -14,7 +15,7 @@ from streamtopo.stores.coding import Coding, Row
 from streamtopo.stores.layout import segment_start, timed, timed_prefix_of, untimed
 
 
-class Ranges:
+class Ranges(ABC):
     """The half of a State that works on the order of keys."""
 
     spec: StoreSpec
@@ -34,17 +35,24 @@ class Ranges:
     _gone: list[Columns]
     _gone_stored: list[bytes]
 
+    @abstractmethod
     def look(self, index: Iterable[Hashable]) -> dict[Any, Row | None]:
-        raise NotImplementedError
+        """All kept rows, these among them, only to be read."""
 
+    @abstractmethod
     def copied(self, row: Row | None) -> Row | None:
-        raise NotImplementedError
+        """To hand out: nobody can change the kept row through it."""
+
+    @abstractmethod
+    def _settle(self) -> None:
+        """All changes are among the rows."""
 
     def scan(self, start: bytes, stop: bytes | None, *, reverse: bool = False) -> Iterator[tuple[bytes, Row]]:
         """Rows with start <= key bytes < stop (None: to the end) as they are now, this commit's included.
 
         In a store with segments both bounds begin with a segment; the keys that come out do not.
         """
+        self._settle()
         if self._sorted is None:
             self._sorted = sorted(self._coding.places(list(self._dirty)))
         last = len(self._sorted) if stop is None else bisect_left(self._sorted, stop)

@@ -77,6 +77,8 @@ class State(Ranges):
         """Rows deleted for their age, as the changelog is to have them."""
         self._gone_stored: list[bytes] = []
         """The same rows' keys in the store."""
+        self._appended: list[Columns] = []
+        """Rows that nobody looked for since they were appended."""
         self.commits += 1
         self._sorted: list[bytes] | None = None
         self._timed: list[bytes] | None = None
@@ -170,6 +172,11 @@ class State(Ranges):
         self._dirty.update(zip(rows, range(first, self._changes), strict=True))
         self._times.extend([time for _, time in rows.values()])
 
+    def append(self, keys: list[bytes], values: list[bytes], times: list[int]) -> None:
+        """Rows under keys that never had any, encoded; they go to the store as they are unless somebody looks first."""
+        if keys:
+            self._appended.append(Columns([*keys], [*values], times))
+
     def changed(self, index: Sequence[Hashable], chunk: Chunk, last: dict[Hashable, int] | None = None) -> Chunk:
         """Rows were put, in this order, with the chunk's values (None deleted); returns what to forward now.
 
@@ -243,17 +250,19 @@ class State(Ranges):
     def take_changes(self) -> tuple[dict[bytes, bytes | None], list[Columns]]:
         """What to write into the store, and the records of its changelog."""
         keys, values, times, headers = self._last_changes()
-        columns = self._coding.changelog(keys, values, times, headers)
-        stored = stored_rows(self.spec, columns)
-        if keys:
+        columns = [self._coding.changelog(keys, values, times, headers), *self._appended]
+        stored: dict[bytes, bytes | None] = {}
+        for some in columns:
+            stored.update(stored_rows(self.spec, some))
+        if count := sum(len(some.keys) for some in columns):
             size = sum(map(len, stored)) + sum(len(data) for data in stored.values() if data is not None)
-            self._row_bytes = _ROW_OVERHEAD + size // len(keys)
+            self._row_bytes = _ROW_OVERHEAD + size // count
         stored.update(dict.fromkeys(self._gone_stored))
         for gone in self._gone:
             stored.update(rows_by_time(self.spec, gone))
         if not self.spec.logged:
             return stored, []
-        return stored, [*(self._log if self._log_each else [columns]), *self._gone]
+        return stored, [*(self._log if self._log_each else columns), *self._gone]
 
     def committed(self) -> None:
         """The changes taken are durable."""
@@ -269,7 +278,7 @@ class State(Ranges):
     @property
     def changed_bytes(self) -> int:
         """About how many bytes the rows take that changed since the last commit."""
-        return len(self._dirty) * self._row_bytes
+        return (len(self._dirty) + sum(len(some.keys) for some in self._appended)) * self._row_bytes
 
     @property
     def kept_bytes(self) -> int:
@@ -284,6 +293,7 @@ class State(Ranges):
 
     def mark(self) -> None:
         """From here on remember what changes, for `undo`."""
+        self._settle()
         self._before = {}
         self._marked = self._changes, len(self._log)
 
@@ -298,6 +308,7 @@ class State(Ranges):
                 self._dirty[key] = change
             else:
                 self._dirty.pop(key, None)
+        self._appended.clear()
         self._changes, logged = self._marked
         self._listed = None
         del self._times[self._changes :], self._log[logged:]
@@ -349,7 +360,17 @@ class State(Ranges):
             [self._headers.get(number, ()) for number in numbers] if self._headers else None,
         )
 
+    def _settle(self) -> None:
+        """Rows appended become rows like others."""
+        appended, self._appended = self._appended, []
+        for keys, values, times, _ in appended:
+            rows = zip(self._coding.index_of(keys), self.spec.value.decode_column(values), times, strict=True)
+            self.add({key: (value, time) for key, value, time in rows})
+
     def _fetch(self, missing: set[Hashable]) -> None:
+        if self._appended:
+            self._settle()
+            missing.difference_update(self._rows)
         older = self._older
         if older:
             self._rows.update((key, older[key]) for key in missing if key in older)

@@ -177,7 +177,7 @@ class Task:
         for name, state in self.states.items():
             changed, logged = state.take_changes()
             rows.update(changed)
-            if changed and logged:
+            if any(columns.keys for columns in logged):
                 changelogs[name] = logged
         return Changes(rows, changelogs)
 
@@ -189,6 +189,8 @@ class Task:
         reached = {name: ends[self.changelog(name)] for name in changes.changelogs if self.changelog(name) in ends}
         if changes.rows or reached:
             self.store.write(changes.rows, reached)
+        for state in self.states.values():
+            state.drop_expired()
 
     def positions(self) -> dict[TopicPartition, Position]:
         memory = {

@@ -115,8 +115,7 @@ class JoinStreams:
             if pending is not None and time == now:
                 self._close(place, side, now, pending, joined)
             other, (back, ahead) = 1 - side, self._reach[side]
-            oldest = seen[other] - retention + 1
-            found = recent[other].near(key, time - back if time - back > oldest else oldest, time + ahead)
+            found = recent[other].near(key, seen[other] - retention + 1, time - back, time + ahead)
             if found:
                 joined.together(place, side, value, time, found)
             if pending is not None:

@@ -197,7 +197,7 @@ class Sliding:
     def _put(self, record: Arrival, window: Windowed, value: Any, time: int) -> None:
         kept = self._entry(window)
         if kept not in self._rows or self._rows[kept] is None:
-            self._state.absent(kept)
+            self._state.absent((kept,))
             if value is not None:
                 insort(record.windows, window, key=by_start)
         elif value is None:

@@ -89,7 +89,7 @@ class Suppress:
             before: Held = rows[kept][0]
             return before._replace(time=time, value=value, headers=headers)
         held = Held(key.end if self._rule.window_closes else time, time, value, old, headers)
-        self.state.absent(kept)
+        self.state.absent((kept,))
         self._held.add(kept)
         heappush(self._due, (held.since, self.state.spec.key.encode(key), kept))
         return held

@@ -31,8 +31,6 @@ class Recent:
         self._state = state
         self._encode = state.spec.value.encode
         self._loaded = False
-        self._dropped = 0
-        """The first segment that may have rows in the store."""
         self._old = 0
         """The first that had rows that count, at the last commit."""
         self._put = 0
@@ -78,14 +76,27 @@ class Recent:
                     found.append((_BEHIND.unpack_from(natural, len(key))[0], self._encode(row[0])))
         return found
 
-    def near(self, key: bytes, first: int, last: int) -> list[Timed]:
-        """A key's rows with first <= time <= last; a time before all times counts as 0, as in Kafka Streams."""
+    def near(self, key: bytes, oldest: int, first: int, last: int) -> list[Timed]:
+        """A key's rows with first <= time <= last; a time before all times counts as 0, as in Kafka Streams.
+
+        Rows before the oldest count no more, now or later.
+        """
+        first = first if first > oldest else oldest
         first, last = first if first > 0 else 0, last if last > 0 else 0
         if first < self.floor:
             return self.scan(key, first, last)
         rows = self.rows.get(key)
-        if rows is None or (rows[0][0] >= first and rows[-1][0] <= last):
-            return rows or []
+        if rows is None:
+            return []
+        if rows[0][0] < oldest:
+            gone = bisect_left(rows, (oldest,))
+            self._held -= gone
+            del rows[:gone]
+            if not rows:
+                del self.rows[key]
+                return []
+        if rows[0][0] >= first and rows[-1][0] <= last:
+            return rows
         return rows[bisect_left(rows, (first,)) : bisect_left(rows, (last + 1,))]
 
     def add(self, key: bytes, time: int, value: bytes) -> None:
@@ -114,12 +125,8 @@ class Recent:
         A segment goes when it was old at the last commit already: no row that is still to be committed is in it.
         """
         self._sweep(oldest)
-        width, put = self._state.spec.segment, self._put
-        if self._dropped < self._old:
-            limit, bounds = 2 * put + 100, (segment_start(self._dropped), segment_start(self._old))
-            if self._state.drop_stored(*bounds, limit) < limit:
-                self._dropped = self._old
-        self._old, self._put = max(oldest // width, self._old), 0
+        self._state.expire(self._old * self._state.spec.segment, 2 * self._put + 100)
+        self._old, self._put = max(oldest // self._state.spec.segment, self._old), 0
 
     def _sweep(self, oldest: int) -> None:
         """Forget rows that count no more, and the oldest of too many; once in a while, so that it costs little."""

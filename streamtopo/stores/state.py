@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from operator import itemgetter
 from typing import Any
 
 from streamtopo.records import NOTHING, Chunk, Columns, Headers, has_null, private, private_column
@@ -11,7 +12,6 @@ from streamtopo.stores.coding import Coding
 from streamtopo.stores.coding import Row as Row
 from streamtopo.stores.layout import (
     prefix_of,
-    rows_by_time,
     segment_start,
     stored_rows,
 )
@@ -61,6 +61,8 @@ class State(Ranges):
         self._puts = NOTHING
         self._expired = segment_start(0)
         """Where the first rows are that may still have to be deleted for their age."""
+        self._dropped = self._expired
+        """The first segment that may have rows in the store."""
         self.commits = 0
         self._begin()
 
@@ -75,8 +77,6 @@ class State(Ranges):
         self._live: bytes | None = None
         self._gone: list[Columns] = []
         """Rows deleted for their age, as the changelog is to have them."""
-        self._gone_stored: list[bytes] = []
-        """The same rows' keys in the store."""
         self._appended: list[Columns] = []
         """Rows that nobody looked for since they were appended."""
         self.commits += 1
@@ -109,16 +109,18 @@ class State(Ranges):
             self._flushed.update((key, self.copied(self._rows[key])) for key in unchanged)
         return self._rows
 
-    def absent(self, key: Any) -> None:
-        """What `load` does, for one key whose row is at hand or known to be nowhere."""
-        if key not in self._rows:
-            self._rows[key] = None
-            self._born.add(key)
+    def absent(self, index: Collection[Hashable]) -> None:
+        """What `load` does, for keys whose rows are at hand or known to be nowhere."""
+        rows = self._rows
+        born = [key for key in index if key not in rows]
+        rows.update(dict.fromkeys(born))
+        self._born.update(born)
         if self._before is not None:
-            self._before.setdefault(key, (private(self._rows[key]), self._dirty.get(key)))
+            for key in index:
+                self._before.setdefault(key, (private(rows[key]), self._dirty.get(key)))
         if self.watched or self.sends_old:
-            row = self.first.setdefault(key, self.copied(self._rows[key]))
-            self._flushed.setdefault(key, row)
+            for key in index:
+                self._flushed.setdefault(key, self.first.setdefault(key, self.copied(rows[key])))
 
     def load_also(self, key: Any) -> Row | None:
         """One more row, beside those that were loaded last."""
@@ -257,9 +259,6 @@ class State(Ranges):
         if count := sum(len(some.keys) for some in columns):
             size = sum(map(len, stored)) + sum(len(data) for data in stored.values() if data is not None)
             self._row_bytes = _ROW_OVERHEAD + size // count
-        stored.update(dict.fromkeys(self._gone_stored))
-        for gone in self._gone:
-            stored.update(rows_by_time(self.spec, gone))
         if not self.spec.logged:
             return stored, []
         return stored, [*(self._log if self._log_each else columns), *self._gone]
@@ -346,12 +345,12 @@ class State(Ranges):
         return self._listed[1]
 
     def _list_changes(self) -> Listed:
-        changed = dict(zip(self._dirty.values(), self._dirty, strict=True))
+        numbered = sorted(zip(self._dirty.values(), self._dirty, strict=True), key=itemgetter(0))
         if self._born:
-            gone = {key for key in self._born if self._rows[key] is None}
-            changed = {number: key for number, key in changed.items() if key not in gone}
-        numbers = sorted(changed)
-        keys = list(map(changed.__getitem__, numbers))
+            numbered = [
+                (number, key) for number, key in numbered if self._rows[key] is not None or key not in self._born
+            ]
+        numbers, keys = [number for number, _ in numbered], [key for _, key in numbered]
         rows = list(map(self._rows.__getitem__, keys))
         return (
             keys,

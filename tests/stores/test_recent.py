@@ -16,10 +16,13 @@ SPEC = StoreSpec("rows", BYTES, STR, Kind.WINDOW, retention=1 << 40, segment=10)
 Put = tuple[bytes, int]
 
 
-def commit(state: State, store: MemoryStore) -> None:
-    changes, _ = state.take_changes()
+def commit(state: State, store: MemoryStore) -> int:
+    """Returns how many records went into the changelog."""
+    changes, logged = state.take_changes()
     store.write(changes, {})
+    state.drop_expired()
     state.committed()
+    return sum(len(columns.keys) for columns in logged)
 
 
 def put(rows: Recent, key: bytes, time: int, value: str, number: int) -> None:
@@ -55,7 +58,7 @@ def test_a_look_back_finds_all_rows_in_order(most: int, puts: list[Put], commits
             for first, last in ((0, 60), (10, 19), (5, 35), (59, 60)):
                 wanted = [(time, b"v%d" % number) for number, (k, time) in enumerate(puts) if k == key]
                 wanted = [row for row in sorted(wanted, key=lambda row: row[0]) if first <= row[0] <= last]
-                assert rows.near(key, first, last) == wanted
+                assert rows.near(key, 0, first, last) == wanted
 
 
 def test_what_is_older_than_counts_leaves_the_store() -> None:
@@ -78,9 +81,10 @@ def test_a_few_at_a_time() -> None:
     rows.load(0)
     for time in range(1000):
         put(rows, b"a", time, "v", time)
-    left = []
+    left, logged = [], []
     for _ in range(12):
         rows.expire(990)
-        commit(state, store)
+        logged.append(commit(state, store))
         left.append(len(list(store.scan(b"", b"\xff"))))
-    assert left == [1000, *range(900, 0, -100), 10, 10]
+    assert logged == [1000, *[100] * 9, 90, 0]
+    assert left == [1000, *range(910, 10, -100), 10, 10]  # what is deleted leaves the store by segments

@@ -186,10 +186,11 @@ class Joined:
 
     def together(self, place: int, side: int, value: Any, time: int, found: list[Timed]) -> None:
         key, joiner, decode = self._chunk.keys[place], self._joiner, self._decode[1 - side]
-        own = [value] if len(found) == 1 else [*(private(value) for _ in found[1:]), value]
-        for one, (other_time, data) in zip(own, found, strict=True):
-            other = decode(data)
-            self._values.append(joiner(key, one, other) if side == LEFT else joiner(key, other, one))
+        last = found[-1]
+        for row in found:
+            own = value if row is last else private(value)
+            other_time, other = row[0], decode(row[1])
+            self._values.append(joiner(key, own, other) if side == LEFT else joiner(key, other, own))
             self._places.append(place)
             self._keys.append(key)
             self._times.append(time if time > other_time else other_time)

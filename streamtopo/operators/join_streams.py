@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from streamtopo.operators.aggregate import Dropped
 from streamtopo.operators.pending import LEFT, RIGHT, JoinWindow, Pending, place_of
 from streamtopo.records import NOTHING, Chunk, private, unshared
-from streamtopo.serdes import Serde
+from streamtopo.serdes import Serde, encoded
 from streamtopo.stores.recent import Recent, Timed
-from streamtopo.stores.state import Row
 from streamtopo.topology import OperatorClock
 
 KeyedJoiner = Callable[[Any, Any, Any], Any]
@@ -29,6 +27,14 @@ class Side(NamedTuple):
     """The number of the last row that was kept: a clock, because clocks outlive restarts."""
     alone: bool
     """Rows without a partner go out alone."""
+
+
+class Added(NamedTuple):
+    """What one chunk adds to a side, column by column."""
+
+    keys: list[bytes]
+    times: list[int]
+    values: list[bytes]
 
 
 class JoinStreams:
@@ -55,17 +61,15 @@ class JoinStreams:
         self._time = time
         self._pending = pending
         self._dropped = dropped
-        self._copied: list[Callable[[Any], Any]] = [private if side.value.mutable else _as_it_is for side in sides]
         self._reach = (window.before, window.after), (window.after, window.before)
 
     def __call__(self, chunk: Chunk) -> Chunk:
         keys = self._key.encode_column(chunk.keys)
         self._load(chunk, keys)
-        joined = Joined(chunk, self._joiner, self._copied)
-        added = self._join(chunk, keys, joined)
-        for side, rows in zip(self._sides, added, strict=True):
-            side.numbers.time += len(rows)
-            side.recent.put(dict(rows))
+        joined = Joined(chunk, self._joiner, self._sides)
+        for side, added in zip(self._sides, self._join(chunk, keys, self._encoded(chunk), joined), strict=True):
+            side.recent.put(added.keys, added.times, added.values, side.numbers.time + 1)
+            side.numbers.time += len(added.keys)
         return joined.chunk()
 
     def flush(self) -> Chunk:
@@ -73,6 +77,16 @@ class JoinStreams:
         for side in self._sides:
             side.recent.expire(side.time.time - self._window.retention + 1)
         return NOTHING
+
+    def advance(self, moment: Chunk) -> Chunk:
+        """Stream time reaches that of this row, which is no record: rows whose window closed go out alone."""
+        self._time.time = max(self._time.time, *moment.timestamps)
+        joined = Joined(moment, self._joiner, self._sides)
+        if self._pending is not None:
+            self._pending.load([])
+            for side in (LEFT, RIGHT):
+                self._close(0, side, self._time.time, self._pending, joined)
+        return joined.chunk()
 
     def _load(self, chunk: Chunk, keys: list[bytes | None]) -> None:
         for side in self._sides:
@@ -82,40 +96,50 @@ class JoinStreams:
             alone = [side.alone for side in self._sides]
             self._pending.load([place_of(side, key, time) for side, key, time in rows if key and alone[side]])
 
+    def _encoded(self, chunk: Chunk) -> list[bytes | None]:
+        """The values as they are kept: joiners get what is decoded from them, so that none is shared."""
+        left, right = (side.value for side in self._sides)
+        if left is right:
+            return encoded(left, chunk.values, "value")
+        sides = chunk.sides or []
+        columns = []
+        for number, serde in enumerate((left, right)):
+            values = [value for side, value in zip(sides, chunk.values, strict=True) if side == number]
+            columns.append(iter(encoded(serde, values, "value")))
+        return [next(columns[side]) for side in sides]
+
     def _join(
-        self, chunk: Chunk, keys: list[bytes | None], joined: Joined
-    ) -> tuple[list[tuple[bytes, Row]], list[tuple[bytes, Row]]]:
+        self, chunk: Chunk, keys: list[bytes | None], kept: list[bytes | None], joined: Joined
+    ) -> tuple[Added, Added]:
         """The rows to put into the store of each side."""
         retention, pending, now = self._window.retention, self._pending, self._time.time
-        recent = [side.recent for side in self._sides]
+        recent = self._sides[LEFT].recent, self._sides[RIGHT].recent
         seen = [side.time.time for side in self._sides]
-        numbers = [side.numbers.time + 1 for side in self._sides]
-        added: tuple[list[tuple[bytes, Row]], list[tuple[bytes, Row]]] = [], []
-        rows = zip(chunk.sides or (), keys, self._private(chunk), chunk.timestamps, strict=True)
-        for place, (side, key, value, time) in enumerate(rows):
+        added = Added([], [], []), Added([], [], [])
+        rows = zip(chunk.sides or (), keys, chunk.values, kept, chunk.timestamps, strict=True)
+        for place, (side, key, value, data, time) in enumerate(rows):
             now = time if time > now else now
-            if value is None or key is None:
+            if data is None or key is None:
                 self._not_kept(place, side, value, time, joined)
                 continue
             if pending is not None and time == now:
                 self._close(place, side, now, pending, joined)
             other, (back, ahead) = 1 - side, self._reach[side]
-            found = _near(recent[other], key, max(time - back, seen[other] - retention + 1, 0), time + ahead)
+            found = recent[other].near(key, seen[other] - retention + 1, time - back, time + ahead)
             if found:
                 joined.together(place, side, value, time, found)
             if pending is not None:
                 self._partners(place, side, key, value, found, max(time + ahead, 0) < now, pending, joined)
-            seen[side] = time if time > seen[side] else seen[side]
+            if time > seen[side]:
+                seen[side] = time
             if time > seen[side] - retention:
-                added[side].append(recent[side].add(key, time, value, numbers[side] + len(added[side])))
+                recent[side].add(key, time, data)
+                keys_of, times_of, values_of = added[side]
+                keys_of.append(key)
+                times_of.append(time)
+                values_of.append(data)
         self._time.time, self._sides[LEFT].time.time, self._sides[RIGHT].time.time = now, *seen
         return added
-
-    def _private(self, chunk: Chunk) -> list[Any]:
-        """The values, to keep: joiners get others."""
-        if self._copied == [_as_it_is, _as_it_is]:
-            return chunk.values
-        return [self._copied[side](value) for side, value in zip(chunk.sides or (), chunk.values, strict=True)]
 
     def _not_kept(self, place: int, side: int, value: Any, time: int, joined: Joined) -> None:
         """A row that can have no partner."""
@@ -152,25 +176,13 @@ class JoinStreams:
                 pending.add(place_of(side, key, time), side, time, value)
 
 
-def _near(recent: Recent, key: bytes, first: int, last: int) -> list[Timed]:
-    """The rows of a key with first <= time <= last; a last time before all times counts as 0, as in Kafka Streams."""
-    last = last if last > 0 else 0
-    if first < recent.floor:
-        return recent.scan(key, first, last)
-    rows = recent.rows.get(key)
-    if rows is None or (rows[0][0] >= first and rows[-1][0] <= last):
-        return rows or []
-    return rows[bisect_left(rows, (first,)) : bisect_left(rows, (last + 1,))]
-
-
 class Joined:
     """The rows that come out, column by column, each with the place of the row it stems from."""
 
-    def __init__(self, chunk: Chunk, joiner: KeyedJoiner, copied: list[Callable[[Any], Any]]) -> None:
+    def __init__(self, chunk: Chunk, joiner: KeyedJoiner, sides: tuple[Side, Side]) -> None:
         self._chunk = chunk
         self._joiner = joiner
-        self._copy_left, self._copy_right = copied
-        self._copies = copied != [_as_it_is, _as_it_is]
+        self._decode = sides[LEFT].value.decode, sides[RIGHT].value.decode
         self._places: list[int] = []
         self._keys: list[Any] = []
         self._values: list[Any] = []
@@ -183,16 +195,18 @@ class Joined:
         return self._chunk.timestamps[place]
 
     def together(self, place: int, side: int, value: Any, time: int, found: list[Timed]) -> None:
-        key, joiner, left, right = self._chunk.keys[place], self._joiner, self._copy_left, self._copy_right
-        for other_time, other in found:
-            pair = (value, other) if side == LEFT else (other, value)
-            self._values.append(joiner(key, left(pair[0]), right(pair[1])) if self._copies else joiner(key, *pair))
+        key, joiner, decode = self._chunk.keys[place], self._joiner, self._decode[1 - side]
+        last = found[-1]
+        for row in found:
+            own = value if row is last else private(value)
+            other_time, other = row[0], decode(row[1])
+            self._values.append(joiner(key, own, other) if side == LEFT else joiner(key, other, own))
             self._places.append(place)
             self._keys.append(key)
             self._times.append(time if time > other_time else other_time)
 
     def alone(self, place: int, side: int, key: Any, value: Any, time: int) -> None:
-        left, right = (None, self._copy_right(value)) if side == RIGHT else (self._copy_left(value), None)
+        left, right = (None, private(value)) if side == RIGHT else (private(value), None)
         self._values.append(self._joiner(key, left, right))
         self._places.append(place)
         self._keys.append(key)
@@ -201,7 +215,3 @@ class Joined:
     def chunk(self) -> Chunk:
         values = unshared(self._values)
         return self._chunk.emit(self._places, self._keys, values).with_rows(values, self._times)
-
-
-def _as_it_is(value: Any) -> Any:
-    return value

@@ -6,6 +6,7 @@ from bisect import insort
 from collections.abc import Callable, Hashable
 from dataclasses import replace
 from heapq import heapify, heappop, heappush
+from operator import itemgetter
 from typing import Any
 
 from streamtopo.operators.aggregate import adders_of
@@ -65,11 +66,20 @@ class Sessions:
             passed_on = self._closing.rows(chunk)
         return passed_on, late_rows(chunk, late, wanted=self._late.handed_on)
 
+    def advance(self, moment: Chunk) -> Chunk:
+        (now,) = moment.timestamps
+        self._progress.advance(now)
+        if self._closing is None:
+            return NOTHING
+        self._closing.begin(now)
+        self._closing.close(0, now, Puts(self._state.look(()), self._aggregation, private, self._entry, each=False))
+        return self._closing.rows(moment)
+
     def _take(self, chunk: Chunk, times: list[int]) -> tuple[Puts, list[int]]:
         """Each record into its session; those that came too late are told apart."""
         inner = identities(self._state, chunk.keys)
         sessions_of, entry = self._open.of(inner), self._entry
-        rows = self._state.load([entry(session) for key in set(inner) for session in sessions_of[key]])
+        rows = self._state.load(self._reached(inner, chunk.timestamps, sessions_of))
         each = self._state.watched or (self._closing is None and self._state.each_update)
         puts, late = Puts(rows, self._aggregation, self._state.snapshot, entry, each=each), []
         gap, after_end, kept_for, newest = self._gap, self._after_end, self._state.spec.retention, self._newest
@@ -77,8 +87,10 @@ class Sessions:
         columns = zip(chunk.keys, inner, chunk.values, chunk.timestamps, times, adders, strict=False)
         for place, (key, identity, value, time, now, add) in enumerate(columns):
             sessions = sessions_of[identity]
-            merged = _near(sessions, time, gap, newest.time - kept_for)
-            session = _spanning(key, merged, time)
+            merged: list[Windowed] = []
+            if sessions and sessions[-1][2] >= time - gap:
+                merged = _near(sessions, time, gap, newest.time - kept_for)
+            session = _spanning(key, merged, time) if merged else windowed((key, time, time))
             end = session[2]
             if end < now - after_end:
                 late.append(place)
@@ -93,6 +105,15 @@ class Sessions:
             if len(sessions) > _MANY and sessions[0][2] <= newest.time - kept_for:
                 sessions[:] = [session for session in sessions if session[2] > newest.time - kept_for]
         return puts, late
+
+    def _reached(
+        self, inner: list[Hashable], times: list[int], sessions_of: dict[Hashable, list[Windowed]]
+    ) -> list[Any]:
+        """What is kept of the sessions that one of these rows may join."""
+        gap, entry = self._gap, self._entry
+        last_ends = {key: sessions[-1][2] for key in set(inner) if (sessions := sessions_of[key])}
+        reached = {key for key, time in zip(inner, times, strict=True) if last_ends.get(key, -gap - 1) >= time - gap}
+        return [entry(session) for key in reached for session in sessions_of[key]]
 
 
 def _near(sessions: list[Windowed], time: int, gap: int, gone: int) -> list[Windowed]:
@@ -193,18 +214,13 @@ class Puts:
     def tell(self, state: State, chunk: Chunk) -> Chunk:
         """Put them into the state; returns what to forward now. Updates have no headers: a session is no record."""
         if not self._each:
-            self._all = [(place, session, None) for place, session in sorted(self._last.values(), key=_place)]
-        for kept in self._new:
-            state.absent(kept)
+            self._all = [(place, session, None) for place, session in sorted(self._last.values(), key=itemgetter(0))]
+        state.absent(self._new)
         self._rows.update(self._new)
         sessions = [session for _, session, _ in self._all]
         updates = chunk.emit([place for place, _, _ in self._all], sessions, [value for _, _, value in self._all])
         updates = replace(updates, timestamps=[end for _, _, end in sessions], headers=None)
         return state.changed(state.index(sessions), updates)
-
-
-def _place(change: tuple[int, Windowed]) -> int:
-    return change[0]
 
 
 class ClosingSessions:
@@ -267,7 +283,7 @@ def session_windows(
 ) -> Keeping:
     late = Late(bindings.count, handed_on=on_late)
     sessions = Sessions(windows, aggregation, state, bindings, late=late, on_close=on_close)
-    return late.keeping(sessions.step, state)
+    return late.keeping(sessions.step, state, sessions.advance)
 
 
 def _as_it_is(key: Any) -> Any:

@@ -95,6 +95,10 @@ class Sliding:
             passed_on = self._closing.closed(chunk, times)
         return passed_on, late_rows(chunk, late, wanted=self._late.handed_on)
 
+    def advance(self, moment: Chunk) -> Chunk:
+        self._progress.advance(moment.timestamps[0])
+        return NOTHING if self._closing is None else self._closing.closed(moment, moment.timestamps)
+
     def _begin(self, rows: dict[Any, Row | None]) -> None:
         self._rows = rows
         self._places: list[int] = []
@@ -197,7 +201,7 @@ class Sliding:
     def _put(self, record: Arrival, window: Windowed, value: Any, time: int) -> None:
         kept = self._entry(window)
         if kept not in self._rows or self._rows[kept] is None:
-            self._state.absent(kept)
+            self._state.absent((kept,))
             if value is not None:
                 insort(record.windows, window, key=by_start)
         elif value is None:
@@ -221,7 +225,7 @@ def sliding_windows(
 ) -> Keeping:
     late = Late(bindings.count, handed_on=on_late)
     sliding = Sliding(windows, aggregation, state, bindings, late, closing)
-    return late.keeping(sliding.step, state)
+    return late.keeping(sliding.step, state, sliding.advance)
 
 
 def _as_it_is(key: Any) -> Any:

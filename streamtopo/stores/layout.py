@@ -30,14 +30,16 @@ def past_of(store: str) -> bytes:
     return store.encode() + b"\2"
 
 
-def placed(spec: StoreSpec, keys: list[bytes]) -> list[bytes]:
-    """Keys with the number of their segment in front, if the store has segments."""
+def placed(spec: StoreSpec, keys: list[bytes], prefix: bytes = b"") -> list[bytes]:
+    """Keys with the prefix in front and, if the store has segments, the number of their segment behind it."""
     if not spec.segment:
-        return keys
+        return [prefix + key for key in keys] if prefix else keys
     behind = _BEHIND_THE_TIME[spec.kind]
     segment, number = spec.segment, int.from_bytes
     time = slice(-behind - 8, -behind or None)
-    return [segment_start(number(key[time]) // segment) + key for key in keys]
+    numbers = [number(key[time]) // segment for key in keys]
+    starts = {number: prefix + segment_start(number) for number in set(numbers)}
+    return [starts[number] + key for number, key in zip(numbers, keys, strict=True)]
 
 
 def time_in(spec: StoreSpec, key: bytes) -> int:
@@ -70,8 +72,7 @@ def segment_start(number: int) -> bytes:
 
 def stored_rows(spec: StoreSpec, changelog: Columns) -> dict[bytes, bytes | None]:
     """A store's bytes for changelog records: timestamped rows carry the record's timestamp in front."""
-    prefix = prefix_of(spec.name)
-    keys = [prefix + key for key in placed(spec, [key for key in changelog.keys if key is not None])]
+    keys = placed(spec, [key for key in changelog.keys if key is not None], prefix_of(spec.name))
     rows = dict(zip(keys, _stored_values(spec, changelog), strict=True))
     rows.update(rows_by_time(spec, changelog))
     return rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from bisect import bisect_left, insort
 from collections.abc import Hashable, Iterable, Iterator
 from heapq import merge
@@ -14,7 +15,7 @@ from streamtopo.stores.coding import Coding, Row
 from streamtopo.stores.layout import segment_start, timed, timed_prefix_of, untimed
 
 
-class Ranges:
+class Ranges(ABC):
     """The half of a State that works on the order of keys."""
 
     spec: StoreSpec
@@ -31,20 +32,27 @@ class Ranges:
     """Their keys with the time in front, once somebody asked for those."""
     _live: bytes | None
     _expired: bytes
+    _dropped: bytes
     _gone: list[Columns]
-    _gone_stored: list[bytes]
 
+    @abstractmethod
     def look(self, index: Iterable[Hashable]) -> dict[Any, Row | None]:
-        raise NotImplementedError
+        """All kept rows, these among them, only to be read."""
 
+    @abstractmethod
     def copied(self, row: Row | None) -> Row | None:
-        raise NotImplementedError
+        """To hand out: nobody can change the kept row through it."""
+
+    @abstractmethod
+    def _settle(self) -> None:
+        """All changes are among the rows."""
 
     def scan(self, start: bytes, stop: bytes | None, *, reverse: bool = False) -> Iterator[tuple[bytes, Row]]:
         """Rows with start <= key bytes < stop (None: to the end) as they are now, this commit's included.
 
         In a store with segments both bounds begin with a segment; the keys that come out do not.
         """
+        self._settle()
         if self._sorted is None:
             self._sorted = sorted(self._coding.places(list(self._dirty)))
         last = len(self._sorted) if stop is None else bisect_left(self._sorted, stop)
@@ -75,40 +83,35 @@ class Ranges:
         cut = len(self.prefix) + self._coding.segment_bytes
         return [key[cut:] for key, _ in self._store.scan(self.prefix + start, self.prefix + stop)]
 
-    def drop_stored(self, start: bytes, stop: bytes, limit: int) -> int:
-        """Delete up to `limit` of the rows that were committed with start <= key bytes < stop; returns how many.
-
-        For rows that nobody changed since, or looks for again.
-        """
-        stored = self._store.scan(self.prefix + start, self.prefix + stop)
-        return len(self._delete([key for key, _ in islice(stored, limit)], 0))
-
     def expire(self, before: int, limit: int) -> None:
         """Delete up to `limit` rows of the segments that end before this time, oldest first; nobody is told.
 
-        The first call in a commit says which segments: from then on nothing may be put into them.
+        The first call in a commit says which segments: from then on nothing may be put into them, and nobody looks
+        for their rows. Those are deleted in the changelog now, and in the store when the whole segment is.
         """
         if self._live is None:
             self._live = segment_start(before // self.spec.segment)
         if self._live <= self._expired:
             return
+        cut = len(self.prefix)
         stored = self._store.scan(self.prefix + self._expired, self.prefix + self._live)
-        old = [key for key, _ in islice(stored, limit)]
-        self._expired = old[-1][len(self.prefix) :] + b"\0" if len(old) == limit else self._live
-        keys = self._delete(old, before)
-        for key in self._coding.index_of(keys):
-            self._older.pop(key, None)
-            if key in self._rows:
-                self._rows[key] = None
+        old = [key[cut:] for key, _ in islice(stored, limit)]
+        self._expired = old[-1] + b"\0" if len(old) == limit else self._live
+        if old:
+            keys: list[bytes | None] = [key[self._coding.segment_bytes :] for key in old]
+            self._gone.append(Columns(keys, [None] * len(keys), [before] * len(keys)))
 
-    def _delete(self, stored: list[bytes], time: int) -> list[bytes | None]:
-        """Rows of the store, with the next commit; returns their keys."""
-        cut = len(self.prefix) + self._coding.segment_bytes
-        keys: list[bytes | None] = [key[cut:] for key in stored]
-        if stored:
-            self._gone_stored += stored
-            self._gone.append(Columns(keys, [None] * len(keys), [time] * len(keys)))
-        return keys
+    def drop_expired(self) -> None:
+        """The changelog has what was deleted: so may the store, a few segments at a time."""
+        segment = self._expired[: self._coding.segment_bytes]
+        if segment <= self._dropped:
+            return
+        self._store.delete_range(self.prefix + self._dropped, self.prefix + segment)
+        if self.spec.by_time:
+            timed = timed_prefix_of(self.spec.name)
+            first, past = (int.from_bytes(start) * self.spec.segment for start in (self._dropped, segment))
+            self._store.delete_range(timed + first.to_bytes(8), timed + past.to_bytes(8))
+        self._dropped = segment
 
     def _kept(self, key: bytes) -> tuple[bytes, Row | None]:
         (index,) = self._coding.index_of([key[self._coding.segment_bytes :]])

@@ -5,13 +5,12 @@ from __future__ import annotations
 import struct
 from bisect import bisect_left
 from itertools import chain
-from typing import Any
 
 from streamtopo.stores.layout import segment_start
-from streamtopo.stores.state import Row, State
+from streamtopo.stores.state import State
 
-Timed = tuple[int, Any]
-"""A time and a value."""
+Timed = tuple[int, bytes]
+"""A time and an encoded value: what is handed out of it is decoded, and shared with nobody."""
 
 _BEHIND = struct.Struct(">qI")
 """What follows the key in a row's natural key: its time, and a number that keeps equal times in order of arrival."""
@@ -30,9 +29,8 @@ class Recent:
         self.rows: dict[bytes, list[Timed]] = {}
         self.floor = 0
         self._state = state
+        self._encode = state.spec.value.encode
         self._loaded = False
-        self._dropped = 0
-        """The first segment that may have rows in the store."""
         self._old = 0
         """The first that had rows that count, at the last commit."""
         self._put = 0
@@ -55,7 +53,7 @@ class Recent:
                 _join(newer, current)
                 segment, current = time // width, {}
             if time >= oldest:
-                current.setdefault(natural[: -_BEHIND.size], []).append((time, row[0]))
+                current.setdefault(natural[: -_BEHIND.size], []).append((time, self._encode(row[0])))
                 loaded += 1
             if loaded > most:
                 self.floor = (segment + 1) * width
@@ -75,26 +73,51 @@ class Recent:
             past = prefix + (last + 1).to_bytes(8)
             for natural, row in self._state.scan(prefix + first.to_bytes(8), past):
                 if len(natural) == len(key) + _BEHIND.size:
-                    found.append((_BEHIND.unpack_from(natural, len(key))[0], row[0]))
+                    found.append((_BEHIND.unpack_from(natural, len(key))[0], self._encode(row[0])))
         return found
 
-    def add(self, key: bytes, time: int, value: Any, number: int) -> tuple[bytes, Row]:
-        """Keep it at hand; returns what to put into the store."""
-        if time >= self.floor:
-            rows = self.rows.get(key)
-            if rows is None:
-                self.rows[key] = [(time, value)]
-            elif rows[-1][0] <= time:
-                rows.append((time, value))
-            else:
-                rows.insert(bisect_left(rows, (time + 1,)), (time, value))
-        return key + _BEHIND.pack(time, number & 0xFFFFFFFF), (value, time)
+    def near(self, key: bytes, oldest: int, first: int, last: int) -> list[Timed]:
+        """A key's rows with first <= time <= last; a time before all times counts as 0, as in Kafka Streams.
 
-    def put(self, rows: dict[bytes, Row]) -> None:
-        """Into the store."""
-        self._held += len(rows)
-        self._put += len(rows)
-        self._state.add(rows)
+        Rows before the oldest count no more, now or later.
+        """
+        first = first if first > oldest else oldest
+        first, last = first if first > 0 else 0, last if last > 0 else 0
+        if first < self.floor:
+            return self.scan(key, first, last)
+        rows = self.rows.get(key)
+        if rows is None:
+            return []
+        if rows[0][0] < oldest:
+            gone = bisect_left(rows, (oldest,))
+            self._held -= gone
+            del rows[:gone]
+            if not rows:
+                del self.rows[key]
+                return []
+        if rows[0][0] >= first and rows[-1][0] <= last:
+            return rows
+        return rows[bisect_left(rows, (first,)) : bisect_left(rows, (last + 1,))]
+
+    def add(self, key: bytes, time: int, value: bytes) -> None:
+        """Keep it at hand."""
+        if time < self.floor:
+            return
+        rows = self.rows.get(key)
+        if rows is None:
+            self.rows[key] = [(time, value)]
+        elif rows[-1][0] <= time:
+            rows.append((time, value))
+        else:
+            rows.insert(bisect_left(rows, (time + 1,)), (time, value))
+
+    def put(self, keys: list[bytes], times: list[int], values: list[bytes], number: int) -> None:
+        """Into the store; they are numbered from `number` on."""
+        self._held += len(keys)
+        self._put += len(keys)
+        pack = _BEHIND.pack
+        numbered = enumerate(zip(keys, times, strict=True), number)
+        self._state.append([key + pack(time, at & 0xFFFFFFFF) for at, (key, time) in numbered], values, times)
 
     def expire(self, oldest: int) -> None:
         """Right before a commit: what is older than the oldest that counts goes, a few rows at a time.
@@ -102,12 +125,8 @@ class Recent:
         A segment goes when it was old at the last commit already: no row that is still to be committed is in it.
         """
         self._sweep(oldest)
-        width, put = self._state.spec.segment, self._put
-        if self._dropped < self._old:
-            limit, bounds = 2 * put + 100, (segment_start(self._dropped), segment_start(self._old))
-            if self._state.drop_stored(*bounds, limit) < limit:
-                self._dropped = self._old
-        self._old, self._put = max(oldest // width, self._old), 0
+        self._state.expire(self._old * self._state.spec.segment, 2 * self._put + 100)
+        self._old, self._put = max(oldest // self._state.spec.segment, self._old), 0
 
     def _sweep(self, oldest: int) -> None:
         """Forget rows that count no more, and the oldest of too many; once in a while, so that it costs little."""

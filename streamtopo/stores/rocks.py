@@ -303,12 +303,14 @@ def explained(path: Path) -> Iterator[None]:
 
 def _batch(changes: Changes, stamps: Mapping[bytes, bytes]) -> WriteBatch:
     batch = WriteBatch(raw_mode=True)
-    rows = changes
+    deleted: list[bytes] = []
     if has_null(changes.values()):
-        rows = {key: value for key, value in changes.items() if value is not None}
-        deque(map(batch.delete, changes.keys() - rows.keys()), maxlen=0)
-    for part in (rows, stamps):
-        deque(map(batch.put, part.keys(), part.values()), maxlen=0)
+        deleted = [key for key, value in changes.items() if value is None]
+        changes = {key: value for key, value in changes.items() if value is not None}
+    keys = sorted(changes)  # RocksDB takes rows that come in order twice as fast
+    deque(map(batch.delete, deleted), maxlen=0)
+    deque(map(batch.put, keys, map(changes.__getitem__, keys)), maxlen=0)
+    deque(map(batch.put, stamps.keys(), stamps.values()), maxlen=0)
     return batch
 
 

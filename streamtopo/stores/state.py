@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from operator import itemgetter
 from typing import Any
 
 from streamtopo.records import NOTHING, Chunk, Columns, Headers, has_null, private, private_column
@@ -11,7 +12,6 @@ from streamtopo.stores.coding import Coding
 from streamtopo.stores.coding import Row as Row
 from streamtopo.stores.layout import (
     prefix_of,
-    rows_by_time,
     segment_start,
     stored_rows,
 )
@@ -61,6 +61,8 @@ class State(Ranges):
         self._puts = NOTHING
         self._expired = segment_start(0)
         """Where the first rows are that may still have to be deleted for their age."""
+        self._dropped = self._expired
+        """The first segment that may have rows in the store."""
         self.commits = 0
         self._begin()
 
@@ -75,8 +77,8 @@ class State(Ranges):
         self._live: bytes | None = None
         self._gone: list[Columns] = []
         """Rows deleted for their age, as the changelog is to have them."""
-        self._gone_stored: list[bytes] = []
-        """The same rows' keys in the store."""
+        self._appended: list[Columns] = []
+        """Rows that nobody looked for since they were appended."""
         self.commits += 1
         self._sorted: list[bytes] | None = None
         self._timed: list[bytes] | None = None
@@ -107,16 +109,18 @@ class State(Ranges):
             self._flushed.update((key, self.copied(self._rows[key])) for key in unchanged)
         return self._rows
 
-    def absent(self, key: Any) -> None:
-        """What `load` does, for one key whose row is at hand or known to be nowhere."""
-        if key not in self._rows:
-            self._rows[key] = None
-            self._born.add(key)
+    def absent(self, index: Collection[Hashable]) -> None:
+        """What `load` does, for keys whose rows are at hand or known to be nowhere."""
+        rows = self._rows
+        born = [key for key in index if key not in rows]
+        rows.update(dict.fromkeys(born))
+        self._born.update(born)
         if self._before is not None:
-            self._before.setdefault(key, (private(self._rows[key]), self._dirty.get(key)))
+            for key in index:
+                self._before.setdefault(key, (private(rows[key]), self._dirty.get(key)))
         if self.watched or self.sends_old:
-            row = self.first.setdefault(key, self.copied(self._rows[key]))
-            self._flushed.setdefault(key, row)
+            for key in index:
+                self._flushed.setdefault(key, self.first.setdefault(key, self.copied(rows[key])))
 
     def load_also(self, key: Any) -> Row | None:
         """One more row, beside those that were loaded last."""
@@ -169,6 +173,11 @@ class State(Ranges):
         self._rows.update(rows)
         self._dirty.update(zip(rows, range(first, self._changes), strict=True))
         self._times.extend([time for _, time in rows.values()])
+
+    def append(self, keys: list[bytes], values: list[bytes], times: list[int]) -> None:
+        """Rows under keys that never had any, encoded; they go to the store as they are unless somebody looks first."""
+        if keys:
+            self._appended.append(Columns([*keys], [*values], times))
 
     def changed(self, index: Sequence[Hashable], chunk: Chunk, last: dict[Hashable, int] | None = None) -> Chunk:
         """Rows were put, in this order, with the chunk's values (None deleted); returns what to forward now.
@@ -243,17 +252,16 @@ class State(Ranges):
     def take_changes(self) -> tuple[dict[bytes, bytes | None], list[Columns]]:
         """What to write into the store, and the records of its changelog."""
         keys, values, times, headers = self._last_changes()
-        columns = self._coding.changelog(keys, values, times, headers)
-        stored = stored_rows(self.spec, columns)
-        if keys:
+        columns = [self._coding.changelog(keys, values, times, headers), *self._appended]
+        stored: dict[bytes, bytes | None] = {}
+        for some in columns:
+            stored.update(stored_rows(self.spec, some))
+        if count := sum(len(some.keys) for some in columns):
             size = sum(map(len, stored)) + sum(len(data) for data in stored.values() if data is not None)
-            self._row_bytes = _ROW_OVERHEAD + size // len(keys)
-        stored.update(dict.fromkeys(self._gone_stored))
-        for gone in self._gone:
-            stored.update(rows_by_time(self.spec, gone))
+            self._row_bytes = _ROW_OVERHEAD + size // count
         if not self.spec.logged:
             return stored, []
-        return stored, [*(self._log if self._log_each else [columns]), *self._gone]
+        return stored, [*(self._log if self._log_each else columns), *self._gone]
 
     def committed(self) -> None:
         """The changes taken are durable."""
@@ -269,7 +277,7 @@ class State(Ranges):
     @property
     def changed_bytes(self) -> int:
         """About how many bytes the rows take that changed since the last commit."""
-        return len(self._dirty) * self._row_bytes
+        return (len(self._dirty) + sum(len(some.keys) for some in self._appended)) * self._row_bytes
 
     @property
     def kept_bytes(self) -> int:
@@ -284,6 +292,7 @@ class State(Ranges):
 
     def mark(self) -> None:
         """From here on remember what changes, for `undo`."""
+        self._settle()
         self._before = {}
         self._marked = self._changes, len(self._log)
 
@@ -298,6 +307,7 @@ class State(Ranges):
                 self._dirty[key] = change
             else:
                 self._dirty.pop(key, None)
+        self._appended.clear()
         self._changes, logged = self._marked
         self._listed = None
         del self._times[self._changes :], self._log[logged:]
@@ -335,12 +345,12 @@ class State(Ranges):
         return self._listed[1]
 
     def _list_changes(self) -> Listed:
-        changed = dict(zip(self._dirty.values(), self._dirty, strict=True))
+        numbered = sorted(zip(self._dirty.values(), self._dirty, strict=True), key=itemgetter(0))
         if self._born:
-            gone = {key for key in self._born if self._rows[key] is None}
-            changed = {number: key for number, key in changed.items() if key not in gone}
-        numbers = sorted(changed)
-        keys = list(map(changed.__getitem__, numbers))
+            numbered = [
+                (number, key) for number, key in numbered if self._rows[key] is not None or key not in self._born
+            ]
+        numbers, keys = [number for number, _ in numbered], [key for _, key in numbered]
         rows = list(map(self._rows.__getitem__, keys))
         return (
             keys,
@@ -349,7 +359,17 @@ class State(Ranges):
             [self._headers.get(number, ()) for number in numbers] if self._headers else None,
         )
 
+    def _settle(self) -> None:
+        """Rows appended become rows like others."""
+        appended, self._appended = self._appended, []
+        for keys, values, times, _ in appended:
+            rows = zip(self._coding.index_of(keys), self.spec.value.decode_column(values), times, strict=True)
+            self.add({key: (value, time) for key, value, time in rows})
+
     def _fetch(self, missing: set[Hashable]) -> None:
+        if self._appended:
+            self._settle()
+            missing.difference_update(self._rows)
         older = self._older
         if older:
             self._rows.update((key, older[key]) for key in missing if key in older)

@@ -80,7 +80,7 @@ def run(app: str, processes: int, url: str, config: WorkerConfig, web: Web, demo
     from streamtopo.cli.demonstration import Demonstration, demo_of
     from streamtopo.cli.pooled import options_of
     from streamtopo.cli.watching import Watch
-    from streamtopo.engine.command import command
+    from streamtopo.engine.command import command, environment
     from streamtopo.engine.loading import load_module, load_topology
     from streamtopo.engine.pool import Pool
     from streamtopo.engine.topics import Topics
@@ -103,7 +103,8 @@ def run(app: str, processes: int, url: str, config: WorkerConfig, web: Web, demo
             _work_here(worker, look, watch, signals)
         else:
             more = options_of(web)
-            pool = Pool(lambda lifeline: command(app, url, config, lifeline, more), processes, view.say)
+            told = environment(web.token)
+            pool = Pool(lambda lifeline: command(app, url, config, lifeline, more), processes, view.say, told)
             _work_in(pool, watch, signals, view)
 
 

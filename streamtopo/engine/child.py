@@ -9,7 +9,7 @@ import socket
 import subprocess
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from streamtopo.engine.lifeline import Heard
@@ -27,7 +27,13 @@ _PATIENCE = 5.0
 class Child:
     """`say` is given the lines that the process writes to its standard error."""
 
-    def __init__(self, command: Command, selector: selectors.BaseSelector, say: Callable[[str], object]) -> None:
+    def __init__(
+        self,
+        command: Command,
+        environment: Mapping[str, str],
+        selector: selectors.BaseSelector,
+        say: Callable[[str], object],
+    ) -> None:
         self.heard = Heard()
         self.last_words: deque[str] = deque(maxlen=_REMEMBERED)
         self.started = time.monotonic()
@@ -40,6 +46,7 @@ class Child:
             # child has had the time to ignore it.
             self._process = subprocess.Popen(
                 command(theirs.fileno()),
+                env={**os.environ, **environment},
                 stdin=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
                 pass_fds=[theirs.fileno()],

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import selectors
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from streamtopo.engine.child import Child, Command, how_it_ended
 from streamtopo.engine.metrics import Metrics, together
@@ -35,10 +36,17 @@ class _Place:
 
 
 class Pool:
-    """All calls but `stop` from one thread."""
+    """All calls but `stop` from one thread. `environment` goes beside the process's own."""
 
-    def __init__(self, command: Command, processes: int, say: Callable[[str], object]) -> None:
+    def __init__(
+        self,
+        command: Command,
+        processes: int,
+        say: Callable[[str], object],
+        environment: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self._command = command
+        self._environment = environment
         self._say = say
         self._places = [_Place(number) for number in range(1, processes + 1)]
         self._selector = selectors.DefaultSelector()
@@ -89,7 +97,7 @@ class Pool:
     def _start(self) -> None:
         for place in self._places:
             if place.child is None and not self._stopping and time.monotonic() >= place.start_at:
-                place.child = Child(self._command, self._selector, self._say)
+                place.child = Child(self._command, self._environment, self._selector, self._say)
 
     def _look_after(self) -> None:
         for place in self._places:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from streamtopo.config import WorkerConfig
 from streamtopo.declarations import read_or_written
 from streamtopo.durations import milliseconds
-from streamtopo.engine.command import command, web_arguments
+from streamtopo.engine.command import command, environment
 from streamtopo.engine.metrics import Metrics
 from streamtopo.engine.plan import Plan
 from streamtopo.engine.pool import Pool
@@ -136,11 +136,12 @@ class Hosted:
     def _make_pool(self) -> Pool:
         """Each process answers queries at an address of its own; this one has no rows."""
         self._plan = Topics(self.topology, self._opened(), self._config).plan
-        more = web_arguments(0, "127.0.0.1", self.settings.token)
+        more = ["--web-port", "0", "--web-host", "127.0.0.1"]
         return Pool(
             lambda lifeline: command(self.settings.app, self._url, self._config, lifeline, more),
             self.settings.processes,
             logger.info,
+            environment(self.settings.token),
         )
 
     def _opened(self) -> Log:

@@ -35,7 +35,7 @@ def worker(process: int) -> bool:
 def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.delenv("STREAMTOPO_WEB_TOKEN", raising=False)
+    monkeypatch.setenv("STREAMTOPO_WEB_TOKEN", "of somebody else")
     return application(tmp_path)
 
 

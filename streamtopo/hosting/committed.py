@@ -4,30 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import NamedTuple
 
 from streamtopo.engine.task import Task, TaskId
 from streamtopo.engine.worker import Worker
 from streamtopo.errors import StoreError
 from streamtopo.hosting.answers import NotOwner, Restoring
+from streamtopo.hosting.spans import Place, Rows, Span, Times, rows_in
 from streamtopo.stores.layout import prefix_of
-
-Rows = Iterator[tuple[bytes, bytes]]
-
-
-class Place(NamedTuple):
-    """One task's part of a store."""
-
-    store: str
-    task: TaskId
-
-
-class Span(NamedTuple):
-    """Rows with start <= key bytes < stop; None is the end."""
-
-    start: bytes = b""
-    stop: bytes | None = None
-    reverse: bool = False
 
 
 class Committed:
@@ -55,22 +38,25 @@ class Committed:
 
     def scan(self, place: Place, span: Span) -> Rows:
         """All rows as they were when this was called; to be read to the end, or closed, soon."""
-        prefix = prefix_of(place.store)
-        stop = prefix[:-1] + b"\1" if span.stop is None else prefix + span.stop
         task = self._task(place)
         with self._open(place, task):
             snapshot = task.store.snapshot()
             reader = snapshot.__enter__()
+        # Taken after the snapshot, so that no row of it is later.
+        times = Times(task.committed_time_of(place.store), task.time_of(place.store))
 
         def rows() -> Rows:
             try:
                 with self._open(place, task):
-                    for key, row in reader.scan(prefix + span.start, stop, reverse=span.reverse):
-                        yield key[len(prefix) :], row
+                    yield from rows_in(reader, task.states[place.store].spec, span, times)
             finally:
                 snapshot.__exit__(None, None, None)
 
         return rows()
+
+    def time(self, place: Place) -> int:
+        """The latest time of the store's rows as of the last commit."""
+        return self._task(place).committed_time_of(place.store)
 
     def _row(self, place: Place, key: bytes) -> bytes | None:
         task = self._task(place)

@@ -294,6 +294,12 @@ class AsyncApp(Hosted):
 
         return records()
 
+    async def ended(self) -> None:
+        """Return when the app is closed; raise what the engine failed at, if it did."""
+        await self._life.wait_async(lambda state: state.over, None)
+        if self.error is not None:
+            raise self.error
+
     async def close(self, timeout: str | int | None = None) -> bool:
         """Commit and leave, so that others may take over at once; false if that took longer than it may."""
         given = self.settings.close_timeout if timeout is None else _seconds(timeout) or 0.0

@@ -18,6 +18,7 @@ from streamtopo.drawing import FORMATS
 from streamtopo.engine.metrics import Metrics
 from streamtopo.errors import ConfigError, SerdeError
 from streamtopo.hosting.answers import NotOwner, QueryError, Restoring, UnknownStore
+from streamtopo.hosting.app import HostError
 from streamtopo.hosting.asking import AsyncQuery
 from streamtopo.hosting.peers import PATH, answer
 from streamtopo.hosting.query import stores_of
@@ -225,11 +226,16 @@ async def _restoring(request: Request, error: Exception) -> Response:
     return JSON(said, 503, {"Retry-After": "1"})
 
 
+async def _not_there(request: Request, error: Exception) -> Response:
+    return JSON({"error": str(error), "answer": "not running"}, 503, {"Retry-After": "1"})
+
+
 _REFUSALS: dict[Any, Callable[[Request, Exception], Awaitable[Response]]] = {
     UnknownStore: _unknown_store,
     NotOwner: _elsewhere,
     Restoring: _restoring,
     QueryError: _malformed,
+    HostError: _not_there,
     SerdeError: _malformed,
     ConfigError: _malformed,
     MalformedKey: _malformed,

@@ -1,0 +1,59 @@
+"""Commands of a Faust app that has a topology attached: rows of its stores, and its picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import click
+import faust
+import orjson
+from faust.cli import AppCommand, argument, option
+
+from streamtopo.drawing import FORMATS
+from streamtopo.hosting.anywhere import asked_anywhere
+from streamtopo.hosting.query import Query
+from streamtopo.hosting.texts import key_of, shown_row
+from streamtopo.logs.opening import open_log
+from streamtopo.stores import Kind
+from streamtopo.stores.views import Pair
+
+if TYPE_CHECKING:
+    from streamtopo.integrations.faust.attached import Attached
+
+
+def add_commands(app: faust.App, name: str, attached: Attached) -> None:
+    """Named after the functions' names."""
+
+    async def query(self: AppCommand, store: str, key: str | None, wait: str) -> None:
+        """Show the row of KEY in STORE, its windows or sessions, or all rows, as lines of JSON."""
+        host = attached.host()
+        with (
+            closing(open_log(str(host.log))) as log,
+            asked_anywhere(attached.topology, log, host.config, store, wait=wait, token=host.settings.token) as asked,
+        ):
+            for pair in _rows(asked, key):
+                self.say(orjson.dumps(shown_row(asked.spec, *pair)).decode())
+
+    async def topology(self: AppCommand, form: str) -> None:
+        """Draw the topology."""
+        self.say(FORMATS[form](attached.topology))
+
+    arguments: dict[Any, list[Any]] = {
+        query: [argument("store"), argument("key", required=False), option("--wait", default="5s", show_default=True)],
+        topology: [option("--format", "form", default="text", type=click.Choice(list(FORMATS)), show_default=True)],
+    }
+    for command, options in arguments.items():
+        command.__name__ = f"{name}_{command.__name__}"
+        app.command(*options)(command)
+
+
+def _rows(asked: Query, text: str | None) -> Iterable[Pair]:
+    if text is None:
+        return asked.all()
+    spec, key = asked.spec, key_of(asked.spec.key, text)
+    if spec.timed:
+        return asked.session(key) if spec.kind is Kind.SESSION else asked.window(key)
+    value = asked.get(key)
+    return [] if value is None else [(key, value)]

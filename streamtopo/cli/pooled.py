@@ -46,15 +46,11 @@ def work_for_a_pool(
 def _work(lifeline: Lifeline, app: str, url: str, config: WorkerConfig, web: Web) -> None:
     """The pool, and it alone, counts signals: every SIGTERM only asks to come to an end."""
     topology = load_topology(app)
-    with closing(open_log(url)) as log, answering(web, topology, log, config) as (worker, look):
+    with closing(open_log(url)) as log, answering(web, topology, log, config) as worker:
         signal.signal(signal.SIGTERM, lambda *_: worker.stop())
         reports = _Reports(lifeline)
 
-        def each_turn() -> None:
-            look()
-            reports.report(worker)
-
-        run(worker, each_turn=each_turn, signals=False)
+        run(worker, each_turn=lambda: reports.report(worker), signals=False)
         lifeline.report(worker.metrics())
 
 

@@ -91,7 +91,7 @@ class Hosted:
 
     def metrics(self) -> Metrics | None:
         """As of a moment ago; None while there is no worker, as between one that failed and the next."""
-        return self._engine.glimpse.metrics
+        return self._engine.metrics()
 
     # -- what it does
 

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from enum import Enum
 
 from streamtopo.engine.interpreter import brisk_switching
+from streamtopo.engine.metrics import Metrics
 from streamtopo.engine.running import run
 from streamtopo.engine.worker import Worker
-from streamtopo.hosting.glimpse import Glimpse
 from streamtopo.hosting.states import AppState, Life
 
 logger = logging.getLogger("streamtopo")
@@ -41,11 +41,14 @@ class Engine(ABC):
 
     def __init__(self, life: Life, on_uncaught: Callable[[BaseException], object]) -> None:
         self.error: BaseException | None = None
-        self.glimpse = Glimpse()
         self._life = life
         self._on_uncaught = on_uncaught
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._work, name="streamtopo engine", daemon=True)
+
+    @abstractmethod
+    def metrics(self) -> Metrics | None:
+        """For any thread; None while nothing works."""
 
     @abstractmethod
     def _begin(self) -> None:
@@ -96,8 +99,6 @@ class Engine(ABC):
             self._run()
         except BaseException as error:
             return self._failed(error)
-        finally:
-            self.glimpse.forget()
         return True
 
     def _failed(self, error: BaseException) -> bool:
@@ -137,6 +138,10 @@ class Threaded(Engine):
         if self.worker is not None:
             self.worker.paused = paused
 
+    def metrics(self) -> Metrics | None:
+        worker = self.worker
+        return None if worker is None else worker.metrics()
+
     def _begin(self) -> None:
         self.worker = self._make()
         self.worker.paused = self._paused
@@ -156,5 +161,4 @@ class Threaded(Engine):
             worker.stop()
 
     def _look(self, worker: Worker) -> None:
-        self.glimpse.look(worker)
         self._life.move(AppState.REBALANCING if worker.opening else AppState.RUNNING)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from streamtopo.engine.metrics import Metrics
 from streamtopo.engine.pool import Pool
 from streamtopo.hosting.engine import Engine
 from streamtopo.hosting.states import AppState, Life
@@ -16,13 +17,20 @@ class Processes(Engine):
         super().__init__(life, on_uncaught)
         self._make = make
         self._pool: Pool | None = None
+        self._metrics: Metrics | None = None
+
+    def metrics(self) -> Metrics | None:
+        return self._metrics
 
     def _begin(self) -> None:
         self._pool = self._make()
 
     def _run(self) -> None:
         assert self._pool is not None
-        self._pool.run(each_turn=self._look)
+        try:
+            self._pool.run(each_turn=self._look)
+        finally:
+            self._metrics = None
 
     def _end(self) -> None:
         if self._pool is not None:
@@ -31,6 +39,6 @@ class Processes(Engine):
     def _look(self) -> None:
         pool = self._pool
         assert pool is not None
-        self.glimpse.metrics = metrics = pool.metrics()
+        self._metrics = metrics = pool.metrics()
         ready = pool.reported and not metrics.restoring
         self._life.move(AppState.RUNNING if ready else AppState.REBALANCING)

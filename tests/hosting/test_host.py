@@ -13,11 +13,13 @@ from typing import Any
 
 import pytest
 
-from streamtopo import host
+from streamtopo import StreamsBuilder, Windowed, host
 from streamtopo.errors import ConfigError, PartitionError, StepError
-from streamtopo.hosting.app import HostError
+from streamtopo.hosting.app import App, HostError
 from streamtopo.hosting.states import AppState
 from streamtopo.logs import Log
+from streamtopo.partitioning import partition_of
+from streamtopo.windowed_serdes import time_windowed
 from tests.hosting.conftest import PATIENCE, counting, outputs, send, until
 
 # -- its life
@@ -114,6 +116,21 @@ def test_an_app_that_was_not_started_says_so(url: str) -> None:
         app.query("counts")
 
 
+def test_windowed_keys_are_produced_to_the_partition_of_their_inner_key(
+    url: str, log: Log, options: dict[str, Any]
+) -> None:
+    builder = StreamsBuilder("windows")
+    builder.stream("in", key=time_windowed(str, 10), value=str).to("out")
+    with host(builder, url, **options) as app:
+        changes = app.consume("out")
+        for start in range(0, 100, 10):
+            app.produce("in", "x", key=Windowed("a", start, start + 10)).result(60)
+        found = [next(changes) for _ in range(10)]
+    assert [(record.key.start, record.partition) for record in found] == [
+        (start, partition_of(b"a", 3)) for start in range(0, 100, 10)
+    ]
+
+
 # -- pausing
 
 
@@ -141,6 +158,34 @@ def test_a_paused_app_processes_nothing_and_keeps_its_tasks(url: str, log: Log, 
         assert app.query("counts").get("a") == 1
         app.resume()
         assert next(changes).value == 2
+
+
+def test_any_thread_may_ask_how_the_work_goes(url: str, log: Log, options: dict[str, Any]) -> None:
+    done = threading.Event()
+    told: list[Any] = []
+
+    def ask(app: App) -> None:
+        try:
+            before = 0
+            while not done.is_set():
+                worker = app._threaded.worker
+                assert worker is not None
+                told.append(before <= (before := worker.metrics().records))
+        except BaseException as error:
+            told.append(error)
+
+    with host(counting(), url, **options) as app:
+        app.ready(PATIENCE)
+        asking = threading.Thread(target=ask, args=(app,))
+        asking.start()
+        for _ in range(3):
+            with host(counting(), url, **options) as other:
+                other.ready(PATIENCE)
+                send(log, *(str(number) for number in range(100)))
+        until(lambda: sum(1 for _ in outputs(log)) == 300)
+        done.set()
+        asking.join(60)
+    assert set(told) == {True}
 
 
 # -- failures

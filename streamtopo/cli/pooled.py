@@ -50,7 +50,12 @@ def _work(lifeline: Lifeline, app: str, url: str, config: WorkerConfig, web: Web
         signal.signal(signal.SIGTERM, lambda *_: worker.stop())
         reports = _Reports(lifeline)
 
-        run(worker, each_turn=lambda: reports.report(worker), signals=False)
+        def each_turn() -> None:
+            worker.paused = lifeline.paused
+            reports.report(worker)
+
+        worker.paused = lifeline.paused
+        run(worker, each_turn=each_turn, signals=False)
         lifeline.report(worker.metrics())
 
 

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
-from streamtopo.engine.lifeline import Heard
+from streamtopo.engine.lifeline import PAUSE, RESUME, Heard
 
 Command = Callable[[int], Sequence[str]]
 """From the descriptor of its lifeline to what is to be run."""
@@ -38,6 +38,7 @@ class Child:
         self.last_words: deque[str] = deque(maxlen=_REMEMBERED)
         self.started = time.monotonic()
         self.ended = False
+        self._paused = False
         self._say = say
         self._selector = selector
         self._lifeline, theirs = socket.socketpair()
@@ -62,6 +63,13 @@ class Child:
     @property
     def worked(self) -> bool:
         return self.heard.metrics is not None and self.heard.metrics.records > 0
+
+    def pause(self, paused: bool) -> None:
+        """Tell it, if that is news to it."""
+        if paused != self._paused:
+            with suppress(BlockingIOError, ConnectionError):  # it is told in the next turn, or is gone
+                self._lifeline.send(PAUSE if paused else RESUME)
+                self._paused = paused
 
     def terminate(self) -> None:
         self._process.terminate()

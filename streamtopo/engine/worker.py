@@ -156,6 +156,7 @@ class Worker:
             self._pace.commit_ms,
             self.skipped,
             dict(dropped),
+            self.paused,
         )
 
     # -- one turn

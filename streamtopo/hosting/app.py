@@ -15,21 +15,24 @@ from streamtopo.engine.command import command, environment
 from streamtopo.engine.metrics import Metrics
 from streamtopo.engine.plan import Plan
 from streamtopo.engine.pool import Pool
+from streamtopo.engine.tasks import OpenStore
 from streamtopo.engine.topics import Topics
 from streamtopo.engine.worker import Worker
 from streamtopo.errors import LogError, StreamtopoError
 from streamtopo.hosting.asking import AsyncQuery
 from streamtopo.hosting.consuming import PAUSE, Consumed, Tail
-from streamtopo.hosting.engine import Engine, Threaded
+from streamtopo.hosting.engine import Engine
 from streamtopo.hosting.processes import Processes
 from streamtopo.hosting.producing import Delivery, Producer
 from streamtopo.hosting.query import Query
 from streamtopo.hosting.states import AppState, Life, Watcher
 from streamtopo.hosting.stores import Stores
+from streamtopo.hosting.threads import Threaded
 from streamtopo.logs import GroupState, Log
 from streamtopo.logs.opening import open_log
 from streamtopo.records import Headers
 from streamtopo.serdes import BYTES, SerdeLike, serde_of
+from streamtopo.stores.opening import stores_on_disk
 from streamtopo.topology import Topology
 
 logger = logging.getLogger("streamtopo")
@@ -64,15 +67,17 @@ class Hosted:
         self._log = None if isinstance(log, str) else log
         self._producer: Producer | None = None
         self._plan: Plan | None = None
+        self._open_store: OpenStore | None = None
+        """For all workers, because they share a budget of memory."""
         self._life = Life(settings.on_state_change)
         self._threaded = Threaded(self._make_worker, self._life, settings.on_uncaught)
         self._engine: Engine = self._threaded
         if settings.processes:
-            self._engine = Processes(self._make_pool, self._life, settings.on_uncaught)
+            self._engine = Processes(self._make_pool, self._life, settings.on_uncaught, settings.processes)
         self.stores = Stores(
             topology.application_id,
             self._planned,
-            lambda: self._threaded.worker,
+            lambda: self._threaded.workers,
             self._groups,
             address=settings.address,
             token=settings.token,
@@ -97,14 +102,25 @@ class Hosted:
 
     @property
     def paused(self) -> bool:
-        return self._threaded.paused
+        return self._engine.paused
 
     def pause(self) -> None:
         """Process nothing until `resume`; the tasks stay here, and so do the answers to queries."""
-        self._pause(True)
+        self._engine.pause(True)
 
     def resume(self) -> None:
-        self._pause(False)
+        self._engine.pause(False)
+
+    @property
+    def workers(self) -> int:
+        """How many threads, or processes, share the work; what `scale` said, or `host`."""
+        return self._engine.wanted
+
+    def scale(self, workers: int) -> None:
+        """Have so many from now on. Returns at once; `ready` waits until they are at work."""
+        if workers < 1:
+            raise HostError(f"{workers} workers cannot do the work; give 1 or more, or pause the app")
+        self._engine.scale(workers)
 
     def query(self, store: str, *, wait: str | int = 0, partition: int | None = None) -> Query:
         """A store as of the last commit. Rows of other processes are fetched from there, while the caller waits."""
@@ -128,8 +144,12 @@ class Hosted:
     # -- inside
 
     def _make_worker(self) -> Worker:
-        """Called in the engine's thread, because opening logs takes its time."""
-        worker = Worker(self.topology, self._opened(), config=self._config, address=self.settings.address)
+        """Called in the worker's thread, one after the other: opening logs takes its time."""
+        config = self._config
+        self._open_store = self._open_store or stores_on_disk(
+            self.topology.application_id, config.state_dir, config.memory
+        )
+        worker = Worker(self.topology, self._opened(), self._open_store, config=config, address=self.settings.address)
         self._plan = worker.plan
         return worker
 
@@ -150,14 +170,8 @@ class Hosted:
         self._producer = self._producer or Producer(self.topology, self._log)
         return self._log
 
-    def _pause(self, paused: bool) -> None:
-        if self.settings.processes:
-            raise HostError("processes cannot be paused; only an engine in a thread can")
-        self._threaded.paused = paused
-
     def _planned(self) -> Plan:
-        worker = self._threaded.worker
-        if worker is not None:
+        for worker in self._threaded.workers:
             self._plan = worker.plan
         if self._plan is None:
             raise _not_in_a_block(self.state)

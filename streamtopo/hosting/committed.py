@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from streamtopo.engine.task import Task, TaskId
@@ -19,8 +19,8 @@ class Committed:
     A task may be closed at any moment; then the answer is the same as if it had been closed before.
     """
 
-    def __init__(self, worker: Callable[[], Worker | None]) -> None:
-        self._worker = worker
+    def __init__(self, workers: Callable[[], Sequence[Worker]]) -> None:
+        self._workers = workers
 
     def get(self, place: Place, key: bytes) -> bytes | None:
         """The row of a key; if its own task has none, that of another task of the subtopology that is here.
@@ -80,10 +80,11 @@ class Committed:
             raise Restoring(place.store, place.task.partition)
 
     def _task(self, place: Place) -> Task:
-        worker = self._worker()
-        if worker is not None:
+        workers = self._workers()
+        for worker in workers:
             if (task := worker.tasks.get(place.task)) is not None:
                 return task
+        for worker in workers:
             if (opening := worker.opening.get(place.task)) is not None:
                 done = [one.next - one.start for one in opening.stores if one.spec.name == place.store]
                 total = [one.end - one.start for one in opening.stores if one.spec.name == place.store]
@@ -91,6 +92,5 @@ class Committed:
         raise NotOwner(place.store, place.task.partition)
 
     def _tasks_beside(self, task: TaskId) -> list[TaskId]:
-        worker = self._worker()
-        tasks = [] if worker is None else list(worker.tasks)
+        tasks = [one for worker in self._workers() for one in list(worker.tasks)]
         return [one for one in tasks if one.subtopology == task.subtopology and one != task]

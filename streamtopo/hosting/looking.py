@@ -15,7 +15,7 @@ class LookedAt:
         self.stores = Stores(
             topology.application_id,
             lambda: worker.plan,
-            lambda: worker,
+            lambda: (worker,),
             worker.log.groups,
             address=address,
             token=token,

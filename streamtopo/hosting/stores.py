@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from streamtopo.engine.plan import Plan
 from streamtopo.engine.worker import Worker
@@ -19,14 +19,14 @@ class Stores:
         self,
         group: str,
         plan: Callable[[], Plan],
-        worker: Callable[[], Worker | None],
+        workers: Callable[[], Sequence[Worker]],
         groups: Groups,
         *,
         address: str = "",
         token: str | None = None,
     ) -> None:
         self.plan = plan
-        self.local = Committed(worker)
+        self.local = Committed(workers)
         self._wherever = Wherever(self.local, Peers(groups, group, plan, address, token))
 
     def query(self, store: str, wait: str | int = 0, partition: int | None = None) -> Query:

@@ -143,8 +143,7 @@ def test_a_paused_app_processes_nothing_and_keeps_its_tasks(url: str, log: Log, 
         app.pause()
         turned = threading.Event()
         app.produce("in", "x", key="a").result(60)
-        worker = app._threaded.worker
-        assert worker is not None
+        (worker,) = app._threaded.workers
         run_once, turns = worker.run_once, iter(range(1000))
 
         def turn(timeout: float = 0.0) -> bool:
@@ -160,6 +159,53 @@ def test_a_paused_app_processes_nothing_and_keeps_its_tasks(url: str, log: Log, 
         assert next(changes).value == 2
 
 
+def test_threads_are_added_and_taken_away_in_the_middle_of_work(url: str, log: Log, options: dict[str, Any]) -> None:
+    keys = [str(number) for number in range(50)]
+    with host(counting(), url, **options) as app:
+        app.ready(PATIENCE)
+        counts = app.query("counts", wait=PATIENCE)
+        for round, workers in enumerate([2, 3, 1], 1):
+            send(log, *keys)
+            app.scale(workers)
+            app.ready(PATIENCE)
+            assert (app.workers, len(app._threaded.workers)) == (workers, workers)
+            until(lambda: sorted(len(owned) for owned in log.groups()["counting"].members.values()) == shares(workers))  # noqa: B023
+            until(lambda: {counts.get(key) for key in keys} == {round})  # noqa: B023
+        with pytest.raises(HostError, match="0 workers cannot do the work"):
+            app.scale(0)
+    assert sorted(outputs(log)) == sorted((key, count) for key in keys for count in (1, 2, 3))
+    assert [thread.name for thread in threading.enumerate() if thread.name == "streamtopo worker"] == []
+
+
+def shares(workers: int) -> list[int]:
+    """Of three partitions."""
+    return {1: [3], 2: [1, 2], 3: [1, 1, 1]}[workers]
+
+
+def test_all_threads_are_replaced_when_one_fails(url: str, log: Log, options: dict[str, Any]) -> None:
+    failures: list[BaseException] = []
+
+    def once(value: str) -> str:
+        if value == "bad" and not failures:
+            raise ValueError(value)
+        return value
+
+    def replace(error: BaseException) -> str:
+        failures.append(error)
+        return "replace"
+
+    with host(counting(once), url, on_uncaught=replace, **options) as app:
+        app.scale(3)
+        app.ready(PATIENCE)
+        send(log, *"abcdef", value="bad")
+        changes = app.consume("out", from_beginning=True)
+        assert sorted(next(changes).key for _ in range(6)) == list("abcdef")
+        app.ready(PATIENCE)
+        assert len(app._threaded.workers) == 3
+    assert len(failures) == 1
+    assert sorted(outputs(log)) == [(key, 1) for key in "abcdef"]
+
+
 def test_any_thread_may_ask_how_the_work_goes(url: str, log: Log, options: dict[str, Any]) -> None:
     done = threading.Event()
     told: list[Any] = []
@@ -168,8 +214,7 @@ def test_any_thread_may_ask_how_the_work_goes(url: str, log: Log, options: dict[
         try:
             before = 0
             while not done.is_set():
-                worker = app._threaded.worker
-                assert worker is not None
+                (worker,) = app._threaded.workers
                 told.append(before <= (before := worker.metrics().records))
         except BaseException as error:
             told.append(error)

@@ -76,7 +76,7 @@ def application(served: Served | Callable[[], Served], *, token: str | None = No
         Route("/openapi.json", pages.openapi, middleware=guards),
         Route(PATH, pages.peer, methods=["POST"], middleware=guards),
     ]
-    return Starlette(routes=routes, exception_handlers=_REFUSALS)
+    return Starlette(routes=routes, exception_handlers=_REFUSALS, middleware=[Middleware(_AsAsked)])
 
 
 class _Pages:
@@ -240,6 +240,19 @@ _REFUSALS: dict[Any, Callable[[Request, Exception], Awaitable[Response]]] = {
     ConfigError: _malformed,
     MalformedKey: _malformed,
 }
+
+
+class _AsAsked:
+    """Litestar ends the paths of what is mounted with a slash, asked for or not; and keys may end with one."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        asked = scope.get("raw_path") or b"/"
+        if scope["path"].endswith("/") and not asked.partition(b"?")[0].endswith((b"/", b"%2F", b"%2f")):
+            scope = {**scope, "path": scope["path"].removesuffix("/")}
+        await self._app(scope, receive, send)
 
 
 class _Guard:

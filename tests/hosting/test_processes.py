@@ -12,6 +12,7 @@ import pytest
 
 from streamtopo import host
 from streamtopo.errors import ConfigError
+from streamtopo.hosting.answers import Found, NotOwner, Restoring
 from streamtopo.hosting.app import HostError
 from streamtopo.hosting.states import AppState
 from streamtopo.logs.embedded import EmbeddedLog
@@ -54,6 +55,25 @@ def test_processes_do_the_work_and_answer(app: str, url: str, log: EmbeddedLog, 
         at_work = [child for child in children() if child not in others and worker(child)]
     assert hosted.state is AppState.NOT_RUNNING
     assert not any(map(alive, at_work))
+
+
+def test_an_owner_that_died_is_a_typed_answer_until_there_is_a_new_one(
+    app: str, url: str, log: EmbeddedLog, options: dict[str, Any]
+) -> None:
+    send(log, *WORDS)
+    others = children()
+    with host(app, url, engine="process", **options) as hosted:
+        hosted.ready(PATIENCE)
+        counts = hosted.query("counts")
+        until(lambda: counts.ask(WORDS[0]) == Found(1, 1000))
+        (owner,) = (child for child in children() if child not in others and worker(child))
+        os.kill(owner, signal.SIGKILL)
+        answers = [counts.ask(WORDS[0])]
+        while not isinstance(answers[-1], Found):
+            answers.append(counts.ask(WORDS[0]))
+        assert isinstance(answers[0], NotOwner)
+        assert {type(answer) for answer in answers} <= {NotOwner, Restoring, Found}
+        assert answers[-1] == Found(1, 1000)
 
 
 def test_processes_are_added_and_taken_away(app: str, url: str, log: EmbeddedLog, options: dict[str, Any]) -> None:

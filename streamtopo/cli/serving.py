@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -79,7 +79,9 @@ def answering(
 
     with Server(web.port, host=web.host, token=web.token, shared=say is None) as server, brisk_switching:
         worker = Worker(topology, log, config=config, address=server.address)
-        server.serve(LookedAt(topology, worker, address=server.address, token=web.token))
-        if say is not None:
-            say(f"{'answers at':<12} {server.address}")
-        yield worker
+        face = LookedAt(topology, worker, address=server.address, token=web.token)
+        with closing(face.stores):
+            server.serve(face)
+            if say is not None:
+                say(f"{'answers at':<12} {server.address}")
+            yield worker

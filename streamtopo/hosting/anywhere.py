@@ -28,7 +28,8 @@ def asked_anywhere(
     if state is not None and state.members:
         if not state.addresses:
             raise StoreError(f'the workers of "{group}" answer no queries; start one of them with --web-port')
-        yield Stores(group, lambda: planned, lambda: (), log.groups, token=token).query(store, wait)
+        with closing(Stores(group, lambda: planned, lambda: (), log.groups, token=token)) as stores:
+            yield stores.query(store, wait)
         return
     kept = stores_on_disk(group, config.state_dir, config.memory) if Path(config.state_dir).is_dir() else None
     with closing(Resting(topology, planned, log, kept or (lambda specs, partition: MemoryStore()))) as resting:

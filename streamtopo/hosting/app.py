@@ -209,6 +209,7 @@ class Hosted:
 
     def _end(self, joined: bool, deadline: float) -> bool:
         """After its engine's: a log that is still in use, because that did not end in time, stays open."""
+        self.stores.close()
         if self._producer is not None:
             self._producer.close(max(0.0, deadline - time.monotonic()))
         if joined:

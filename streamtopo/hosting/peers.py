@@ -9,7 +9,6 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Any
-from urllib.parse import urlsplit
 
 import orjson
 
@@ -17,6 +16,7 @@ from streamtopo.engine.plan import Plan
 from streamtopo.engine.task import TaskId
 from streamtopo.hosting.answers import NotOwner, QueryError, Restoring
 from streamtopo.hosting.committed import Committed
+from streamtopo.hosting.connections import Connections
 from streamtopo.hosting.query import known
 from streamtopo.hosting.spans import Place, Rows, Span
 from streamtopo.logs import GroupState
@@ -27,8 +27,6 @@ Groups = Callable[[], Mapping[str, GroupState]]
 PATH = "/rows"
 PAGE = 1000
 """Rows of one answer at most."""
-_PATIENCE = 10.0
-"""Seconds to wait for another process's answer."""
 _FRESH = 0.05
 """Seconds for which it is remembered who has what."""
 
@@ -72,6 +70,7 @@ class Peers:
         self._token = token
         self._known: tuple[float, dict[TopicPartition, str]] = (0.0, {})
         self._lock = threading.Lock()
+        self._connections = Connections()
 
     def get(self, place: Place, key: bytes) -> bytes | None:
         answer = self._ask(place, {"key": _text(key)})
@@ -143,23 +142,18 @@ class Peers:
             return owners
 
     def _post(self, address: str, question: dict[str, Any]) -> dict[str, Any]:
-        url = urlsplit(address)
-        kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
-        connection = kind(url.hostname or "", url.port, timeout=_PATIENCE)
         headers = {"Content-Type": "application/json"}
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"
-        try:
-            connection.request("POST", url.path.rstrip("/") + PATH, orjson.dumps(question), headers)
-            response = connection.getresponse()
-            body = response.read()
-        finally:
-            connection.close()
-        if response.status != http.client.OK:
-            raise QueryError(f"{address} answered {response.status}: {body[:200].decode(errors='replace')}")
+        status, body = self._connections.post(address, PATH, orjson.dumps(question), headers)
+        if status != http.client.OK:
+            raise QueryError(f"{address} answered {status}: {body[:200].decode(errors='replace')}")
         answer = orjson.loads(body)
         assert isinstance(answer, dict)
         return answer
+
+    def close(self) -> None:
+        self._connections.close()
 
 
 # -- the other end

@@ -27,10 +27,14 @@ class Stores:
     ) -> None:
         self.plan = plan
         self.local = Committed(workers)
-        self._wherever = Wherever(self.local, Peers(groups, group, plan, address, token))
+        self._peers = Peers(groups, group, plan, address, token)
+        self._wherever = Wherever(self.local, self._peers)
 
     def query(self, store: str, wait: str | int = 0, partition: int | None = None) -> Query:
         return Query(self.plan, self._wherever, store, wait, partition)
+
+    def close(self) -> None:
+        self._peers.close()
 
     def query_async(self, store: str, wait: str | int = 0, partition: int | None = None) -> AsyncQuery:
         near = Query(self.plan, self.local, store, 0, partition)

@@ -13,6 +13,8 @@ from streamtopo.serdes import Serde
 from streamtopo.stores import StoreSpec
 from streamtopo.stores.versions import Version
 
+DIGITS = 30
+"""Of a time or a count, at most; Python refuses to read numbers of thousands."""
 _PLAIN: dict[str, Callable[[str], Any]] = {
     "int": int,
     "float": float,
@@ -40,7 +42,7 @@ def bound_of(spec: StoreSpec, text: str) -> Any:
     """The first or the last of a range: a key, or a time where the rows have times in their keys."""
     if not spec.timed:
         return key_of(spec.key, text)
-    if not text.isdecimal():
+    if not text.isdecimal() or len(text) > DIGITS:
         raise MalformedKey(f'"{text:.80}" is no time; give milliseconds since 1970, as timestamps are')
     return int(text)
 

@@ -24,7 +24,7 @@ from streamtopo.hosting.peers import PATH, answer
 from streamtopo.hosting.query import stores_of
 from streamtopo.hosting.states import AppState
 from streamtopo.hosting.stores import Stores
-from streamtopo.hosting.texts import MalformedKey, bound_of, key_of, shown_row, shown_version
+from streamtopo.hosting.texts import DIGITS, MalformedKey, bound_of, key_of, shown_row, shown_version
 from streamtopo.stores import Kind, StoreSpec
 from streamtopo.stores.views import Pair
 from streamtopo.topology import Topology
@@ -178,7 +178,7 @@ def _number(request: Request, name: str, default: Number, most: int) -> int | Nu
     if name not in request.query_params:
         return default
     text = request.query_params[name]
-    if not text.isdecimal() or int(text) > most:
+    if not text.isdecimal() or len(text) > DIGITS or int(text) > most:
         raise MalformedKey(f'{name} is "{text:.40}"; give a number up to {most}')
     return int(text)
 

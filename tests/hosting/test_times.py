@@ -189,6 +189,11 @@ async def test_over_http(client: httpx.AsyncClient) -> None:
         '"noon" is no time; give milliseconds since 1970, as timestamps are',
     )
     assert (await get("/stores/seconds?prefix=a"))[0] == 422
+    assert (
+        (await get("/stores/seconds?from=" + "9" * 5000))[0]
+        == (await get("/stores/ever?limit=" + "9" * 5000))[0]
+        == 422
+    )
     assert (await get(f"/stores/prices/{timed.PRICES[3]}?as_of=-1"))[0] == 422
 
 

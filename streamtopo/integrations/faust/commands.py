@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 import faust
@@ -12,6 +12,8 @@ import orjson
 from faust.cli import AppCommand, argument, option
 
 from streamtopo.drawing import FORMATS
+from streamtopo.errors import StreamtopoError
+from streamtopo.hosting import Host
 from streamtopo.hosting.anywhere import asked_anywhere
 from streamtopo.hosting.query import Query
 from streamtopo.hosting.texts import key_of, shown_row
@@ -27,14 +29,15 @@ def add_commands(app: faust.App, name: str, attached: Attached) -> None:
     """Named after the functions' names."""
 
     async def query(self: AppCommand, store: str, key: str | None, wait: str) -> None:
-        """Show the row of KEY in STORE, its windows or sessions, or all rows, as lines of JSON."""
-        host = attached.host()
-        with (
-            closing(open_log(str(host.log))) as log,
-            asked_anywhere(attached.topology, log, host.config, store, wait=wait, token=host.settings.token) as asked,
-        ):
-            for pair in _rows(asked, key):
-                self.say(orjson.dumps(shown_row(asked.spec, *pair)).decode())
+        """Show the row of KEY in STORE, its windows or sessions, or all rows, as JSON."""
+        try:
+            count = 0
+            for count, row in enumerate(_asked(attached.host(), store, key, wait), 1):
+                self.say(row)
+        except StreamtopoError as error:
+            _fail(str(error))
+        if key is not None and not count:
+            _fail(f'store "{store}" has no key "{key}"')
 
     async def topology(self: AppCommand, form: str) -> None:
         """Draw the topology."""
@@ -47,6 +50,20 @@ def add_commands(app: faust.App, name: str, attached: Attached) -> None:
     for command, options in arguments.items():
         command.__name__ = f"{name}_{command.__name__}"
         app.command(*options)(command)
+
+
+def _fail(message: str) -> NoReturn:
+    click.echo(f"Error: {message}", err=True)
+    raise SystemExit(1)
+
+
+def _asked(host: Host, store: str, key: str | None, wait: str) -> Iterator[str]:
+    with (
+        closing(open_log(str(host.log))) as log,
+        asked_anywhere(host.topology, log, host.config, store, wait=wait, token=host.settings.token) as asked,
+    ):
+        for pair in _rows(asked, key):
+            yield orjson.dumps(shown_row(asked.spec, *pair)).decode()
 
 
 def _rows(asked: Query, text: str | None) -> Iterable[Pair]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import closing
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -31,13 +32,14 @@ def add_commands(app: faust.App, name: str, attached: Attached) -> None:
     async def query(self: AppCommand, store: str, key: str | None, wait: str) -> None:
         """Show the row of KEY in STORE, its windows or sessions, or all rows, as JSON."""
         try:
-            count = 0
-            for count, row in enumerate(_asked(attached.host(), store, key, wait), 1):
+            rows = _asked(attached.host(), store, key, wait)
+            first = next(rows, None)
+            if first is None and key is not None:
+                _fail(f'store "{store}" has no key "{key}"')
+            for row in [] if first is None else chain([first], rows):
                 self.say(row)
         except StreamtopoError as error:
             _fail(str(error))
-        if key is not None and not count:
-            _fail(f'store "{store}" has no key "{key}"')
 
     async def topology(self: AppCommand, form: str) -> None:
         """Draw the topology."""

@@ -44,6 +44,9 @@ _PATIENCE = 5
 
 _INSTEAD = 'mend that, or start with --on-error skip (on_error="skip") to go on without such records'
 
+_RESUMED_WITHIN = 0.01
+"""Seconds that a paused worker waits at most before it looks whether it still is."""
+
 _BETWEEN_MEASURES = 0.1
 """Seconds for which other threads are told the same numbers."""
 
@@ -187,6 +190,8 @@ class Worker:
         restored = self._tasks.restore(self.config.chunk)
         if self._few and not restored:
             self._pace.rest(timeout)
+        if self.paused:
+            timeout = min(timeout, _RESUMED_WITHIN)
         read = self._read(0.0 if updated or restored or self._pace.undurable or self._in_hand() else timeout)
         worked = not self.paused and self._process() | self._tick()
         idle = not read and not worked

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from streamtopo import StreamsBuilder, Windowed, host
+from streamtopo import StreamsBuilder, Windowed, Worker, host
 from streamtopo.errors import ConfigError, PartitionError, StepError
 from streamtopo.hosting.app import App, HostError
 from streamtopo.hosting.states import AppState
@@ -157,6 +157,23 @@ def test_a_paused_app_processes_nothing_and_keeps_its_tasks(url: str, log: Log, 
         assert app.query("counts").get("a") == 1
         app.resume()
         assert next(changes).value == 2
+
+
+def test_a_paused_worker_soon_looks_whether_it_still_is(log: Log, options: dict[str, Any]) -> None:
+    worker = Worker(counting(), log, **options)
+    waits: list[float] = []
+    poll = worker.member.poll
+
+    def waited(limit: int, timeout: float, *more: Any) -> Any:
+        waits.append(timeout)
+        return poll(limit, 0.0, *more)
+
+    worker.member.poll = waited  # type: ignore[method-assign, assignment]
+    for worker.paused in (False, True, False):
+        while worker.run_once(60.0):
+            pass
+    worker.close()
+    assert [wait for wait in waits if wait] == [60.0, 0.01, 60.0]
 
 
 def test_threads_are_added_and_taken_away_in_the_middle_of_work(url: str, log: Log, options: dict[str, Any]) -> None:

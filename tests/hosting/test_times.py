@@ -11,7 +11,7 @@ import httpx
 import pytest
 from click.testing import CliRunner
 
-from streamtopo import Windowed, host
+from streamtopo import StreamsBuilder, Windowed, Windows, host
 from streamtopo.cli import main
 from streamtopo.errors import SerdeError
 from streamtopo.hosting.answers import NotOwner, QueryError, UnknownStore
@@ -150,6 +150,27 @@ def test_an_answer_is_typed_and_a_question_that_makes_no_sense_says_why(app: App
     ):
         with pytest.raises(NotOwner):
             ask()
+
+
+def test_an_answer_is_of_one_moment_while_the_engine_works(url: str, tmp_path: Path) -> None:
+    """Every record is in two windows, which may be in two segments: an odd sum would have one without the other."""
+    builder = StreamsBuilder("moments")
+    windows = (
+        builder.stream("in", key=str, value=str).group_by_key().windowed_by(Windows.hopping(120_000, every=60_000))
+    )
+    windows.count(name="counts", retention="1d")
+    sums = [0]
+    with host(builder, url, create_topics=1, state_dir=str(tmp_path / "state"), commit_interval=5, chunk=10) as app:
+        app.ready(PATIENCE)
+        counts = app.query("counts", wait=PATIENCE)
+        for number in range(2000):
+            app.produce("in", "x", key="a", timestamp=120_000 + number * 7_000)
+        while sums[-1] < 4000:
+            found = counts.window("a")
+            assert [window.start for window, _ in found] == [60_000 * (n + 1) for n in range(len(found))]
+            sums.append(sum(count for _, count in found))
+    assert sums == sorted(sums)
+    assert [total % 2 for total in sums] == [0] * len(sums)
 
 
 @pytest.fixture

@@ -35,6 +35,8 @@ class Serde:
     """Equal values have equal bytes and can be hashed, so values may stand for their bytes as dict keys."""
     window_bytes: int = 0
     """Bytes at the end of a windowed key that say its window; they do not decide its partition."""
+    inner: Serde | None = field(default=None, repr=False, compare=False)
+    """Of windowed keys: that of the keys without their windows; of versions: that of the values."""
     fast_encode: Columns | None = field(default=None, repr=False, compare=False)
     """For a whole column; raises anything at a None or a wrong value, which the slow way then explains."""
     fast_decode: Columns | None = field(default=None, repr=False, compare=False)

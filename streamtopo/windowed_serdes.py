@@ -91,4 +91,5 @@ def _windowed(
         fast_encode=encode_column,
         fast_decode=decode_column,
         window_bytes=cut,
+        inner=inner,
     )

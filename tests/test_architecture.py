@@ -40,12 +40,13 @@ LAYERS = [  # from top to bottom; what shares a line is independent of each othe
 ]
 
 ONLY_IN = {
-    "click": {"cli"},
+    "click": {"cli", "integrations.faust"},
     "confluent_kafka": {"logs.kafka"},
     "faust": {"integrations.faust"},
     "mode": {"integrations.faust"},
     "msgspec": {"serdes", "models"},
     "orjson": {
+        "integrations.faust",
         "serdes",
         "operators.buffer",
         "engine.task",
@@ -64,6 +65,7 @@ ONLY_IN = {
     "sqlite3": {"logs.embedded"},
     "starlette": {"web"},
     "uvicorn": {"web"},
+    "yarl": {"integrations.faust"},
 }
 DESCRIPTION = {"dsl", "drawing", "operators", "processors", "topology"}
 IMPURE = {"asyncio", "io", "os", "pathlib", "shutil", "socket", "subprocess", "tempfile", "threading", "time"}

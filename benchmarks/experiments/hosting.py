@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import http.client
+import os
+import re
+import socket
 import threading
 import time
 from urllib.parse import urlsplit
 
 from benchmarks.experiment import Experiment, Observed, percentile
+from benchmarks.machine import ROOT
 from benchmarks.places import Site
-from benchmarks.processes import processes, until
+from benchmarks.processes import BrokenRunError, processes, until
 from benchmarks.results import last_values
 from benchmarks.watching import consumed, left, opened
 from benchmarks.workloads.keyed_count import prepare, topology
@@ -25,7 +28,10 @@ _CLIENTS = 8
 _MOMENT = 0.01
 _STEP = 0.001
 """Seconds that the loop is asked to wait; what it waits beyond that is its delay."""
-_KEY = "user-1"
+_KEY = "10000001"
+_ANSWER = re.compile(rb"content-length: (\d+)\r\n(?:.+\r\n)*\r\n", re.IGNORECASE)
+
+described = topology()
 
 
 def at_full_load(site: Site, records: int) -> Observed:
@@ -37,20 +43,26 @@ def at_half_load(site: Site, records: int) -> Observed:
     return hosted(site, records, pausing=True)
 
 
-def hosted(site: Site, records: int, *, pausing: bool) -> Observed:
+def in_a_process_of_its_own(site: Site, records: int) -> Observed:
+    """At full load; questions are handed on to that process."""
+    return hosted(site, records, pausing=False, engine="process")
+
+
+def hosted(site: Site, records: int, *, pausing: bool, engine: str = "thread") -> Observed:
     with opened(site) as log:
         prepare(log, records)
     with processes(1) as service:
-        measures = service.submit(serve, site, pausing).result()
+        measures = service.submit(serve, site, pausing, engine).result()
     return Observed(measures, left(site, last_values("counted")))
 
 
-def serve(site: Site, pausing: bool) -> dict[str, float]:
-    return asyncio.run(_serve(site, pausing))
+def serve(site: Site, pausing: bool, engine: str) -> dict[str, float]:
+    os.chdir(ROOT)  # from where a process of its own can import this module
+    return asyncio.run(_serve(site, pausing, engine))
 
 
-async def _serve(site: Site, pausing: bool) -> dict[str, float]:
-    async with host(topology(), site.url, state_dir=str(site.state)) as app:
+async def _serve(site: Site, pausing: bool, engine: str) -> dict[str, float]:
+    async with host(f"{__name__}:described", site.url, engine=engine, state_dir=str(site.state)) as app:
         await app.ready("60s")
         measured = threading.Event()
         if pausing:
@@ -130,19 +142,32 @@ def ask_over_http(address: str) -> list[float]:
 
 
 def _ask(address: str, taken: list[float]) -> None:
+    """As little as possible, for it takes its part of the machine."""
     url = urlsplit(address)
-    connection = http.client.HTTPConnection(url.hostname or "", url.port)
-    end = time.perf_counter() + _SECONDS
-    while (began := time.perf_counter()) < end:
-        connection.request("GET", f"/stores/counts/{_KEY}?wait=5s")
-        connection.getresponse().read()
-        taken.append((time.perf_counter() - began) * 1000)
-    connection.close()
+    question = f"GET /stores/counts/{_KEY}?wait=5s HTTP/1.1\r\nHost: {url.netloc}\r\n\r\n".encode()
+    with socket.create_connection((url.hostname, url.port)) as connection:
+        end = time.perf_counter() + _SECONDS
+        while (began := time.perf_counter()) < end:
+            connection.sendall(question)
+            check(_answer(connection))
+            taken.append((time.perf_counter() - began) * 1000)
+
+
+def _answer(connection: socket.socket) -> bytes:
+    data = b""
+    while not (head := _ANSWER.search(data)) or len(data) < head.end() + int(head[1]):
+        data += connection.recv(1 << 16)
+    return data
+
+
+def check(answer: bytes) -> None:
+    if b" 200 " not in answer[:20]:
+        raise BrokenRunError(f"a question was answered with {answer[:200]!r}")
 
 
 experiment = Experiment(
     "hosting",
     "What does a service notice of the engine that it hosts, and how fast are its stores asked meanwhile?",
     4_000_000,
-    {"at full load": at_full_load, "at half load": at_half_load},
+    {"at full load": at_full_load, "at half load": at_half_load, "in a process": in_a_process_of_its_own},
 )

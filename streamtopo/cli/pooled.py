@@ -12,7 +12,6 @@ import click
 from streamtopo.cli.failures import FAILED, told
 from streamtopo.cli.serving import Web, answering
 from streamtopo.config import WorkerConfig
-from streamtopo.engine.command import web_arguments
 from streamtopo.engine.lifeline import Lifeline
 from streamtopo.engine.loading import load_topology
 from streamtopo.engine.metrics import Metrics
@@ -27,7 +26,7 @@ _BETWEEN_REPORTS = 0.2
 def options_of(web: Web) -> list[str]:
     """What a process is told beside the worker's options."""
     verbose = ["--verbose"] if "streamtopo.verbose" in click.get_current_context().meta else []
-    return [*verbose, *([] if web.port is None else web_arguments(web.port, web.host, web.token))]
+    return [*verbose, *([] if web.port is None else ["--web-port", str(web.port), "--web-host", web.host])]
 
 
 def work_for_a_pool(
@@ -47,14 +46,15 @@ def work_for_a_pool(
 def _work(lifeline: Lifeline, app: str, url: str, config: WorkerConfig, web: Web) -> None:
     """The pool, and it alone, counts signals: every SIGTERM only asks to come to an end."""
     topology = load_topology(app)
-    with closing(open_log(url)) as log, answering(web, topology, log, config) as (worker, look):
+    with closing(open_log(url)) as log, answering(web, topology, log, config) as worker:
         signal.signal(signal.SIGTERM, lambda *_: worker.stop())
         reports = _Reports(lifeline)
 
         def each_turn() -> None:
-            look()
+            worker.paused = lifeline.paused
             reports.report(worker)
 
+        worker.paused = lifeline.paused
         run(worker, each_turn=each_turn, signals=False)
         lifeline.report(worker.metrics())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -63,27 +63,25 @@ _OPTIONS = [
 @contextmanager
 def answering(
     web: Web, topology: Topology, log: Log, config: WorkerConfig, say: Callable[[str], object] | None = None
-) -> Iterator[tuple[Worker, Callable[[], object]]]:
-    """A worker and, if that is wanted, its server; and what is to be called after each turn.
-
-    Without `say` the worker is one of a pool, which share a port.
-    """
+) -> Iterator[Worker]:
+    """A worker and, if that is wanted, its server. Without `say` the worker is one of a pool, which share a port."""
     from streamtopo.engine.worker import Worker
 
     if web.port is None:
-        yield Worker(topology, log, config=config), lambda: None
+        yield Worker(topology, log, config=config)
         return
     try:
         from streamtopo.web.serving import Server
     except ModuleNotFoundError as error:
         raise ConfigError('--web-port needs the extra "web": pip install "streamtopo[web]"') from error
     from streamtopo.engine.interpreter import brisk_switching
-    from streamtopo.hosting.glimpse import LookedAt
+    from streamtopo.hosting.looking import LookedAt
 
     with Server(web.port, host=web.host, token=web.token, shared=say is None) as server, brisk_switching:
         worker = Worker(topology, log, config=config, address=server.address)
         face = LookedAt(topology, worker, address=server.address, token=web.token)
-        server.serve(face)
-        if say is not None:
-            say(f"{'answers at':<12} {server.address}")
-        yield worker, face.look
+        with closing(face.stores):
+            server.serve(face)
+            if say is not None:
+                say(f"{'answers at':<12} {server.address}")
+            yield worker

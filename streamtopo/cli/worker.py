@@ -83,7 +83,7 @@ def run(app: str, processes: int, url: str, config: WorkerConfig, web: Web, demo
     from streamtopo.cli.demonstration import Demonstration, demo_of
     from streamtopo.cli.pooled import options_of
     from streamtopo.cli.watching import Watch
-    from streamtopo.engine.command import command
+    from streamtopo.engine.command import command, environment
     from streamtopo.engine.loading import load_module, load_topology
     from streamtopo.engine.pool import Pool
     from streamtopo.engine.topics import Topics
@@ -102,24 +102,20 @@ def run(app: str, processes: int, url: str, config: WorkerConfig, web: Web, demo
         stack.enter_context(logged(view))
         watch = Watch(view, demonstration)
         if processes == 1:
-            worker, look = stack.enter_context(answering(web, topology, log, config, view.say))
-            _work_here(worker, look, watch, signals)
+            worker = stack.enter_context(answering(web, topology, log, config, view.say))
+            _work_here(worker, watch, signals)
         else:
             more = options_of(web)
-            pool = Pool(lambda lifeline: command(app, url, config, lifeline, more), processes, view.say)
+            told = environment(web.token)
+            pool = Pool(lambda lifeline: command(app, url, config, lifeline, more), processes, view.say, told)
             _work_in(pool, watch, signals, view)
 
 
-def _work_here(worker: Worker, look: Callable[[], object], watch: Watch, signals: Signals) -> None:
+def _work_here(worker: Worker, watch: Watch, signals: Signals) -> None:
     from streamtopo.engine.running import run as run_worker
 
     signals.stop = worker.stop
-
-    def each_turn() -> None:
-        look()
-        watch.look(worker.metrics)
-
-    run_worker(worker, each_turn=each_turn, signals=False)
+    run_worker(worker, each_turn=lambda: watch.look(worker.metrics), signals=False)
     watch.end(worker.metrics())
 
 

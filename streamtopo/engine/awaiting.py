@@ -44,15 +44,15 @@ async def _all(function: Coroutine, columns: list[list[Any]], patience: Patience
 
 
 async def _patiently(function: Coroutine, row: tuple[Any, ...], patience: Patience) -> Any:
-    pause = patience.pause
-    for _ in range(patience.retries):
+    for tried in range(1, patience.retries + 2):
         try:
             return await asyncio.wait_for(function(*row), patience.timeout)
-        except Exception:
-            await asyncio.sleep(pause)
-            pause *= 2
-    try:
-        return await asyncio.wait_for(function(*row), patience.timeout)
-    except TimeoutError as error:
-        tries = f", tried {patience.retries + 1} times" if patience.retries else ""
-        raise StreamtopoError(f"no result within {patience.timeout:g} seconds{tries}") from error
+        except Exception as error:
+            if tried <= patience.retries:
+                await asyncio.sleep(patience.pause * 2 ** (tried - 1))
+            elif isinstance(error, TimeoutError):
+                tries = f", tried {tried} times" if tried > 1 else ""
+                raise StreamtopoError(f"no result within {patience.timeout:g} seconds{tries}") from error
+            else:
+                raise
+    raise AssertionError("it is tried once at least")

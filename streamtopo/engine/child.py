@@ -9,10 +9,10 @@ import socket
 import subprocess
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
-from streamtopo.engine.lifeline import Heard
+from streamtopo.engine.lifeline import PAUSE, RESUME, Heard
 
 Command = Callable[[int], Sequence[str]]
 """From the descriptor of its lifeline to what is to be run."""
@@ -27,11 +27,18 @@ _PATIENCE = 5.0
 class Child:
     """`say` is given the lines that the process writes to its standard error."""
 
-    def __init__(self, command: Command, selector: selectors.BaseSelector, say: Callable[[str], object]) -> None:
+    def __init__(
+        self,
+        command: Command,
+        environment: Mapping[str, str],
+        selector: selectors.BaseSelector,
+        say: Callable[[str], object],
+    ) -> None:
         self.heard = Heard()
         self.last_words: deque[str] = deque(maxlen=_REMEMBERED)
         self.started = time.monotonic()
         self.ended = False
+        self._paused = False
         self._say = say
         self._selector = selector
         self._lifeline, theirs = socket.socketpair()
@@ -40,6 +47,7 @@ class Child:
             # child has had the time to ignore it.
             self._process = subprocess.Popen(
                 command(theirs.fileno()),
+                env={**os.environ, **environment},
                 stdin=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
                 pass_fds=[theirs.fileno()],
@@ -55,6 +63,13 @@ class Child:
     @property
     def worked(self) -> bool:
         return self.heard.metrics is not None and self.heard.metrics.records > 0
+
+    def pause(self, paused: bool) -> None:
+        """Tell it, if that is news to it."""
+        if paused != self._paused:
+            with suppress(BlockingIOError, ConnectionError):  # it is told in the next turn, or is gone
+                self._lifeline.send(PAUSE if paused else RESUME)
+                self._paused = paused
 
     def terminate(self) -> None:
         self._process.terminate()

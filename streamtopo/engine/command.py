@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
@@ -12,7 +11,6 @@ from typing import Any
 from streamtopo.config import WorkerConfig
 
 _DURATIONS = {"commit_interval", "commit_pause"}
-_TOKEN = "STREAMTOPO_WEB_TOKEN"
 
 
 def command(app: str, log: str, config: WorkerConfig, lifeline: int, more: Sequence[str] = ()) -> list[str]:
@@ -25,11 +23,9 @@ def command(app: str, log: str, config: WorkerConfig, lifeline: int, more: Seque
     ]
 
 
-def web_arguments(port: int, host: str, token: str | None) -> list[str]:
-    """The token is no argument, which all users of the machine could read."""
-    if token is not None:
-        os.environ[_TOKEN] = token
-    return ["--web-port", str(port), "--web-host", host]
+def environment(token: str | None) -> dict[str, str]:
+    """What is no argument, as all users of the machine could read it: the token of queries, or that there is none."""
+    return {"STREAMTOPO_WEB_TOKEN": token or ""}
 
 
 def _option(name: str, value: Any) -> Iterator[str]:

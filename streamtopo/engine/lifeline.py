@@ -1,4 +1,4 @@
-"""What ties a worker process to its pool: reports go up, and when the pool is gone, so is the process."""
+"""What ties a worker process to its pool: reports go up, pauses come down; when the pool goes, so does the process."""
 
 from __future__ import annotations
 
@@ -11,11 +11,16 @@ from typing import Any
 
 from streamtopo.engine.metrics import Metrics, Restoring
 
+PAUSE, RESUME = b"p", b"r"
+"""All that a pool says."""
+
 
 class Lifeline:
     """The process's end; the pool has the other, and nobody else does."""
 
     def __init__(self, descriptor: int) -> None:
+        self.paused = False
+        """What the pool wants."""
         os.set_inheritable(descriptor, False)
         self._socket = socket.socket(fileno=descriptor)
         threading.Thread(target=self._follow, name="lifeline", daemon=True).start()
@@ -32,9 +37,10 @@ class Lifeline:
             self._socket.sendall(json.dumps(message).encode() + b"\n")
 
     def _follow(self) -> None:
-        """The pool never says anything: the reading ends when the pool does, however that ended."""
+        """The reading ends when the pool does, however that ended."""
         with suppress(OSError):
-            self._socket.recv(1)
+            while said := self._socket.recv(1):
+                self.paused = said == PAUSE
         os._exit(1)
 
 

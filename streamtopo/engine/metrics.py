@@ -30,10 +30,11 @@ class Metrics(NamedTuple):
     """How long the last commit took."""
     skipped: int
     dropped: dict[str, int]
+    paused: bool = False
 
     def ended(self) -> Metrics:
-        """What remains of a worker that is gone: its totals."""
-        return self._replace(tasks=(), restoring=(), lag=0, commit_ms=0.0)
+        """What remains of a worker that is gone: its totals, and that it processes nothing."""
+        return self._replace(tasks=(), restoring=(), lag=0, commit_ms=0.0, paused=True)
 
 
 def together(parts: Iterable[Metrics]) -> Metrics:
@@ -51,4 +52,5 @@ def together(parts: Iterable[Metrics]) -> Metrics:
         max((part.commit_ms for part in parts), default=0.0),
         sum(part.skipped for part in parts),
         dict(dropped),
+        bool(parts) and all(part.paused for part in parts),
     )

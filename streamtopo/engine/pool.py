@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import selectors
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
 
 from streamtopo.engine.child import Child, Command, how_it_ended
 from streamtopo.engine.metrics import Metrics, together
@@ -31,16 +32,39 @@ class _Place:
     child: Child | None = None
     deaths: int = 0
     start_at: float = 0.0
-    past: list[Metrics] = field(default_factory=list)
+    leaving: bool = False
+
+    def leave(self) -> None:
+        if self.child is not None and not self.leaving:
+            self.child.terminate()
+        self.leaving = True
+
+    @property
+    def left(self) -> bool:
+        return self.leaving and self.child is None
 
 
 class Pool:
-    """All calls but `stop` from one thread."""
+    """All calls but `stop` from one thread; `wanted` and `paused` may be set from any.
 
-    def __init__(self, command: Command, processes: int, say: Callable[[str], object]) -> None:
+    `environment` goes beside the process's own.
+    """
+
+    def __init__(
+        self,
+        command: Command,
+        processes: int,
+        say: Callable[[str], object],
+        environment: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self._command = command
+        self._environment = environment
         self._say = say
-        self._places = [_Place(number) for number in range(1, processes + 1)]
+        self.wanted = processes
+        self.paused = False
+        """Whether the processes are to process nothing, but to keep their tasks."""
+        self._places: list[_Place] = []
+        self._past: list[Metrics] = []
         self._selector = selectors.DefaultSelector()
         self._stopping = False
         self._told = False
@@ -51,20 +75,21 @@ class Pool:
         self._stopping = True
 
     @property
-    def reported(self) -> bool:
-        """Whether all processes are there, and have said how they are."""
-        return all(place.child is not None and place.child.heard.metrics is not None for place in self._places)
+    def settled(self) -> bool:
+        """Whether there are as many processes as are wanted, and all have said how they are."""
+        heard = [place.child is not None and place.child.heard.metrics is not None for place in self._places]
+        return len(heard) == self.wanted and all(heard)
 
     def metrics(self) -> Metrics:
         living = [place.child.heard.metrics for place in self._places if place.child]
-        return together([one for one in living if one] + [one for place in self._places for one in place.past])
+        return together([one for one in living if one] + self._past)
 
     def run(self, *, each_turn: Callable[[], object] = lambda: None) -> None:
         """Until `stop`. If a process fails, the others commit, and PoolError tells why."""
         with self._selector:
             try:
                 while self._at_work():
-                    self._start()
+                    self._follow_wishes()
                     for key, _ in self._selector.select(_TURN):
                         key.data()
                     self._look_after()
@@ -86,10 +111,19 @@ class Pool:
     def _living(self) -> list[Child]:
         return [place.child for place in self._places if place.child]
 
-    def _start(self) -> None:
-        for place in self._places:
-            if place.child is None and not self._stopping and time.monotonic() >= place.start_at:
-                place.child = Child(self._command, self._selector, self._say)
+    def _follow_wishes(self) -> None:
+        if self._stopping:
+            return
+        while len(self._places) < self.wanted:
+            self._places.append(_Place(len(self._places) + 1))
+        for place in self._places[self.wanted :]:
+            place.leave()
+        self._places = [place for place in self._places if not place.left]
+        for place in self._places[: self.wanted]:
+            if place.child is None and time.monotonic() >= place.start_at:
+                place.child = Child(self._command, self._environment, self._selector, self._say)
+            if place.child is not None:
+                place.child.pause(self.paused)
 
     def _look_after(self) -> None:
         for place in self._places:
@@ -97,10 +131,10 @@ class Pool:
                 child, place.child = place.child, None
                 code = child.bury()
                 if child.heard.metrics:
-                    place.past = [together([*place.past, child.heard.metrics.ended()])]
+                    self._past = [together([*self._past, child.heard.metrics.ended()])]
                 if code > 0:
                     self._fail(child.heard.failure or _ended(f"{self._name(place)} ended with exit code {code}", child))
-                elif not self._stopping:
+                elif not self._stopping and not place.leaving:
                     self._replace(place, child, how_it_ended(code))
 
     def _replace(self, place: _Place, child: Child, how: str) -> None:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import orjson
 
+from streamtopo.engine.clocks import Clocks, OperatorClock, time_of
 from streamtopo.engine.compile import Program
 from streamtopo.engine.idling import Idling
 from streamtopo.engine.inputs import Input, Part, Reject
@@ -54,13 +53,6 @@ class Options(NamedTuple):
     """What the worker keeps for all tasks."""
 
 
-@dataclass
-class OperatorClock:
-    """A time that an operator keeps: the latest it has seen, or the last it acted on."""
-
-    time: int = -1
-
-
 class Memory(NamedTuple):
     """What a task remembers beside its stores."""
 
@@ -96,7 +88,7 @@ class Task:
         self.inputs: dict[TopicPartition, Input] = {}
         self.dropped: dict[str, int] = {}
         self.time = -1
-        self._clocks: dict[str, OperatorClock] = defaultdict(OperatorClock)
+        self._clocks = Clocks()
         self.punctuations = Punctuations(options.wall_clock)
         self.store = store
         self.states = {
@@ -204,7 +196,7 @@ class Task:
     def positions(self) -> dict[TopicPartition, Position]:
         memory = {
             "time": self.time,
-            "clocks": self._clock_times(),
+            "clocks": self._clocks.times(),
             "due": self.punctuations.timetable("stream_time"),
         }
         return {
@@ -256,6 +248,15 @@ class Task:
         for state in self.states.values():
             state.forward_each = True
 
+    # -- for other threads
+
+    def time_of(self, store: str) -> int:
+        """The latest time that was put into a store, committed or not."""
+        return self._clocks.observed(store)
+
+    def committed_time_of(self, store: str) -> int:
+        return time_of(store, self._saved.clocks)
+
     # -- what operators ask for (Bindings)
 
     def await_all(self, function: Coroutine, columns: list[list[Any]], patience: Patience) -> list[Any]:
@@ -297,13 +298,7 @@ class Task:
         state = self.states[name]
         if state.spec.kind is Kind.VERSIONED:
             return VersionedStore(state, self.clock(name))
-        return view_of(state, now, partial(self._observed, name), lambda: self.count("expired"))
-
-    def _observed(self, store: str, time: int) -> int:
-        """The largest time that was put into a store, by its operator or through a view."""
-        clock = self.clock(f"{store}/put")
-        clock.time = max(clock.time, time)
-        return max(known.time for name, known in self._clocks.items() if name.startswith(f"{store}/"))
+        return view_of(state, now, partial(self._clocks.observed, name), lambda: self.count("expired"))
 
     def reads_globally(self, store: str) -> bool:
         return store in self._options.global_states
@@ -335,23 +330,19 @@ class Task:
         known = orjson.loads(metadata)
         one.time = known["partition"]
         self.time = max(self.time, known["time"])
-        for name, time in known.get("clocks", {}).items():
-            self.clock(name).time = max(self.clock(name).time, time)
+        for name, time in clocks_in(metadata).items():
+            self._clocks[name].time = max(self._clocks[name].time, time)
         self.punctuations.recall(known["due"])
 
     def _memory(self) -> Memory:
         times = {partition: one.time for partition, one in self.inputs.items()}
         timetable = self.punctuations.timetable("stream_time", "wall_clock")
-        return Memory(self.time, self._clock_times(), times, dict(self._reached), timetable)
-
-    def _clock_times(self) -> dict[str, int]:
-        return {name: clock.time for name, clock in self._clocks.items()}
+        return Memory(self.time, self._clocks.times(), times, dict(self._reached), timetable)
 
     def _restore(self, memory: Memory) -> None:
         """As it was, with a new program and new processors: what those remember for themselves is gone."""
         self.time = memory.time
-        for name, clock in self._clocks.items():
-            clock.time = memory.clocks.get(name, -1)
+        self._clocks.restore(memory.clocks)
         self._reached = dict(memory.reached)
         for partition, time in memory.input_times.items():
             self.inputs[partition].time = time
@@ -392,6 +383,12 @@ class Task:
         if self._found is None:
             self._found = self._round.rows_by_number(), self._round.times(self.time)
         return self._found
+
+
+def clocks_in(metadata: str) -> dict[str, int]:
+    """The times of operators in what a task leaves with a position."""
+    clocks: dict[str, int] = orjson.loads(metadata).get("clocks", {}) if metadata else {}
+    return clocks
 
 
 def _limits(subtopology: Subtopology) -> list[int]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -42,9 +44,15 @@ _PATIENCE = 5
 
 _INSTEAD = 'mend that, or start with --on-error skip (on_error="skip") to go on without such records'
 
+_RESUMED_WITHIN = 0.01
+"""Seconds that a paused worker waits at most before it looks whether it still is."""
+
+_BETWEEN_MEASURES = 0.1
+"""Seconds for which other threads are told the same numbers."""
+
 
 class Worker:
-    """One member of the group and the tasks it is assigned; all calls but `stop` from one thread.
+    """One member of the group and the tasks it is assigned; all calls but `stop` and `metrics` from one thread.
 
     `Worker(topology, log="embedded:.streamtopo", on_error="skip").run()` works until it is stopped; the options are
     those of `WorkerConfig`. `address` tells other members where this one answers queries. `open_store` and `now` are
@@ -69,6 +77,8 @@ class Worker:
         open_store = open_store or stores_on_disk(topology.application_id, self.config.state_dir, on_disk)
         self.log = log
         self.skipped = 0
+        self.begun = False
+        """Whether it has had a turn."""
         self.stopping = False
         self.paused = False
         """Process nothing, but commit what was done and keep the place in the group; may be set from any thread."""
@@ -86,6 +96,8 @@ class Worker:
             topology, log, topics, open_store, told, address=address, exactly_once=self.config.exactly_once
         )
         self.member = self._tasks.member
+        self._thread = threading.get_ident()
+        self._measured, self._measure_at = self._measure(), 0.0
 
     @property
     def tasks(self) -> dict[TaskId, Task]:
@@ -129,6 +141,10 @@ class Worker:
         self._globals.close()
 
     def metrics(self) -> Metrics:
+        """For any thread: those beside the worker's own are told how things were a moment ago."""
+        return self._measure() if threading.get_ident() == self._thread else self._measured
+
+    def _measure(self) -> Metrics:
         dropped: Counter[str] = Counter()
         for task in self.tasks.values():
             dropped.update(task.dropped)
@@ -141,18 +157,28 @@ class Worker:
             self._pace.commit_ms,
             self.skipped,
             dict(dropped),
+            self.paused,
         )
 
     # -- one turn
 
     def run_once(self, timeout: float = 0.0) -> bool:
         """True if anything was read, restored or processed, or a commit was due; then there may be more to do."""
+        self._thread = threading.get_ident()
         try:
             with self._whole_or_not_at_all():
-                return self._turn(timeout)
+                worked = self._turn(timeout)
+                self._tell()
+                return worked
         except LogError:
             self._tasks.check_topics()  # that one was deleted says more than that it is not there
             raise
+
+    def _tell(self) -> None:
+        """For those who ask from other threads."""
+        self.begun = True
+        if time.monotonic() >= self._measure_at:
+            self._measured, self._measure_at = self._measure(), time.monotonic() + _BETWEEN_MEASURES
 
     def _turn(self, timeout: float) -> bool:
         self._tasks.follow_assignment(self._commit_if_needed)
@@ -162,6 +188,8 @@ class Worker:
         restored = self._tasks.restore(self.config.chunk)
         if self._few and not restored:
             self._pace.rest(timeout)
+        if self.paused:
+            timeout = min(timeout, _RESUMED_WITHIN)
         read = self._read(0.0 if updated or restored or self._pace.undurable or self._in_hand() else timeout)
         worked = not self.paused and self._process() | self._tick() | self._move_on()
         idle = not read and not worked

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from streamtopo.config import config_of
+from streamtopo.config import WorkerConfig, config_of
 from streamtopo.dsl.builder import StreamsBuilder
 from streamtopo.durations import Duration, milliseconds
 from streamtopo.errors import ConfigError
@@ -15,7 +15,7 @@ from streamtopo.logs.opening import DEFAULT
 from streamtopo.topology import Topology
 
 if TYPE_CHECKING:
-    from streamtopo.hosting.app import App, AsyncApp
+    from streamtopo.hosting.app import App, AsyncApp, Settings
     from streamtopo.hosting.states import Watcher
 
 _CHUNK = 2000
@@ -27,14 +27,17 @@ STATE = "streamtopo"
 class Host:
     """Entered by `with` for an `App`, by `async with` for an `AsyncApp`; each time it is a new one."""
 
-    def __init__(self, *arguments: Any) -> None:
-        self._arguments = arguments
+    def __init__(self, topology: Topology, log: Log | str, config: WorkerConfig, settings: Settings) -> None:
+        self.topology = topology
+        self.log = log
+        self.config = config
+        self.settings = settings
         self._apps: list[Any] = []
 
     def __enter__(self) -> App:
         from streamtopo.hosting.app import App
 
-        app = App(*self._arguments)
+        app = App(self.topology, self.log, self.config, self.settings)
         app.start()
         self._apps.append(app)
         return app
@@ -45,7 +48,7 @@ class Host:
     async def __aenter__(self) -> AsyncApp:
         from streamtopo.hosting.app import AsyncApp  # asyncio takes long to import
 
-        app = AsyncApp(*self._arguments)
+        app = AsyncApp(self.topology, self.log, self.config, self.settings)
         await app.start()
         self._apps.append(app)
         return app
@@ -88,10 +91,10 @@ def host(
     app = topology if isinstance(topology, str) else ""
     deadline = milliseconds(close_timeout) / 1000
     settings = Settings(on_state_change, on_uncaught, deadline, address, token, apart, app)
-    return Host(_described(topology), log, config_of(**{"chunk": _CHUNK} | options), settings)
+    return Host(described(topology), log, config_of(**{"chunk": _CHUNK} | options), settings)
 
 
-def _described(topology: Topology | StreamsBuilder | str) -> Topology:
+def described(topology: Topology | StreamsBuilder | str) -> Topology:
     if isinstance(topology, str):
         from streamtopo.engine.loading import load_topology
 

@@ -11,25 +11,28 @@ from typing import Any, NamedTuple
 from streamtopo.config import WorkerConfig
 from streamtopo.declarations import read_or_written
 from streamtopo.durations import milliseconds
-from streamtopo.engine.command import command, web_arguments
+from streamtopo.engine.command import command, environment
 from streamtopo.engine.metrics import Metrics
 from streamtopo.engine.plan import Plan
 from streamtopo.engine.pool import Pool
+from streamtopo.engine.tasks import OpenStore
 from streamtopo.engine.topics import Topics
 from streamtopo.engine.worker import Worker
 from streamtopo.errors import LogError, StreamtopoError
 from streamtopo.hosting.asking import AsyncQuery
 from streamtopo.hosting.consuming import PAUSE, Consumed, Tail
-from streamtopo.hosting.engine import Engine, Threaded
+from streamtopo.hosting.engine import Engine
 from streamtopo.hosting.processes import Processes
 from streamtopo.hosting.producing import Delivery, Producer
 from streamtopo.hosting.query import Query
 from streamtopo.hosting.states import AppState, Life, Watcher
 from streamtopo.hosting.stores import Stores
+from streamtopo.hosting.threads import Threaded
 from streamtopo.logs import GroupState, Log
 from streamtopo.logs.opening import open_log
 from streamtopo.records import Headers
 from streamtopo.serdes import BYTES, SerdeLike, serde_of
+from streamtopo.stores.opening import stores_on_disk
 from streamtopo.topology import Topology
 
 logger = logging.getLogger("streamtopo")
@@ -64,15 +67,17 @@ class Hosted:
         self._log = None if isinstance(log, str) else log
         self._producer: Producer | None = None
         self._plan: Plan | None = None
+        self._open_store: OpenStore | None = None
+        """For all workers, because they share a budget of memory."""
         self._life = Life(settings.on_state_change)
         self._threaded = Threaded(self._make_worker, self._life, settings.on_uncaught)
         self._engine: Engine = self._threaded
         if settings.processes:
-            self._engine = Processes(self._make_pool, self._life, settings.on_uncaught)
+            self._engine = Processes(self._make_pool, self._life, settings.on_uncaught, settings.processes)
         self.stores = Stores(
             topology.application_id,
             self._planned,
-            lambda: self._threaded.worker,
+            lambda: self._threaded.workers,
             self._groups,
             address=settings.address,
             token=settings.token,
@@ -91,20 +96,31 @@ class Hosted:
 
     def metrics(self) -> Metrics | None:
         """As of a moment ago; None while there is no worker, as between one that failed and the next."""
-        return self._engine.glimpse.metrics
+        return self._engine.metrics()
 
     # -- what it does
 
     @property
     def paused(self) -> bool:
-        return self._threaded.paused
+        return self._engine.paused
 
     def pause(self) -> None:
         """Process nothing until `resume`; the tasks stay here, and so do the answers to queries."""
-        self._pause(True)
+        self._engine.pause(True)
 
     def resume(self) -> None:
-        self._pause(False)
+        self._engine.pause(False)
+
+    @property
+    def workers(self) -> int:
+        """How many threads, or processes, share the work; what `scale` said, or `host`."""
+        return self._engine.wanted
+
+    def scale(self, workers: int) -> None:
+        """Have so many from now on. Returns at once; `ready` waits until they are at work."""
+        if workers < 1:
+            raise HostError(f"{workers} workers cannot do the work; give 1 or more, or pause the app")
+        self._engine.scale(workers)
 
     def query(self, store: str, *, wait: str | int = 0, partition: int | None = None) -> Query:
         """A store as of the last commit. Rows of other processes are fetched from there, while the caller waits."""
@@ -128,19 +144,24 @@ class Hosted:
     # -- inside
 
     def _make_worker(self) -> Worker:
-        """Called in the engine's thread, because opening logs takes its time."""
-        worker = Worker(self.topology, self._opened(), config=self._config, address=self.settings.address)
+        """Called in the worker's thread, one after the other: opening logs takes its time."""
+        config = self._config
+        self._open_store = self._open_store or stores_on_disk(
+            self.topology.application_id, config.state_dir, config.memory
+        )
+        worker = Worker(self.topology, self._opened(), self._open_store, config=config, address=self.settings.address)
         self._plan = worker.plan
         return worker
 
     def _make_pool(self) -> Pool:
         """Each process answers queries at an address of its own; this one has no rows."""
         self._plan = Topics(self.topology, self._opened(), self._config).plan
-        more = web_arguments(0, "127.0.0.1", self.settings.token)
+        more = ["--web-port", "0", "--web-host", "127.0.0.1"]
         return Pool(
             lambda lifeline: command(self.settings.app, self._url, self._config, lifeline, more),
             self.settings.processes,
             logger.info,
+            environment(self.settings.token),
         )
 
     def _opened(self) -> Log:
@@ -149,14 +170,8 @@ class Hosted:
         self._producer = self._producer or Producer(self.topology, self._log)
         return self._log
 
-    def _pause(self, paused: bool) -> None:
-        if self.settings.processes:
-            raise HostError("processes cannot be paused; only an engine in a thread can")
-        self._threaded.paused = paused
-
     def _planned(self) -> Plan:
-        worker = self._threaded.worker
-        if worker is not None:
+        for worker in self._threaded.workers:
             self._plan = worker.plan
         if self._plan is None:
             raise _not_in_a_block(self.state)
@@ -194,6 +209,7 @@ class Hosted:
 
     def _end(self, joined: bool, deadline: float) -> bool:
         """After its engine's: a log that is still in use, because that did not end in time, stays open."""
+        self.stores.close()
         if self._producer is not None:
             self._producer.close(max(0.0, deadline - time.monotonic()))
         if joined:
@@ -292,6 +308,12 @@ class AsyncApp(Hosted):
                     await asyncio.sleep(PAUSE)
 
         return records()
+
+    async def ended(self) -> None:
+        """Return when the app is closed; raise what the engine failed at, if it did."""
+        await self._life.wait_async(lambda state: state.over, None)
+        if self.error is not None:
+            raise self.error
 
     async def close(self, timeout: str | int | None = None) -> bool:
         """Commit and leave, so that others may take over at once; false if that took longer than it may."""

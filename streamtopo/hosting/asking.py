@@ -12,6 +12,7 @@ from streamtopo.durations import milliseconds
 from streamtopo.hosting.answers import Answer, Found, NotOwner, Restoring
 from streamtopo.hosting.query import AGAIN, Query
 from streamtopo.stores import StoreSpec
+from streamtopo.stores.versions import Version
 from streamtopo.stores.views import Pair
 
 Result = TypeVar("Result")
@@ -55,6 +56,15 @@ class AsyncQuery:
 
     async def count(self) -> int:
         return await self._patient(lambda: asyncio.to_thread(self._far.count))
+
+    async def window(self, key: Any, start: int | None = None, stop: int | None = None) -> list[Pair]:
+        return await self._patient(lambda: asyncio.to_thread(self._far.window, key, start, stop))
+
+    async def session(self, key: Any, start: int | None = None, stop: int | None = None) -> list[Pair]:
+        return await self._patient(lambda: asyncio.to_thread(self._far.session, key, start, stop))
+
+    async def versioned(self, key: Any, as_of: int | None = None) -> Version | None:
+        return await self._patient(lambda: asyncio.to_thread(self._far.versioned, key, as_of))
 
     async def _find(self, key: Any) -> Found:
         try:

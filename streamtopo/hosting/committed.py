@@ -2,32 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import NamedTuple
 
 from streamtopo.engine.task import Task, TaskId
 from streamtopo.engine.worker import Worker
 from streamtopo.errors import StoreError
 from streamtopo.hosting.answers import NotOwner, Restoring
+from streamtopo.hosting.spans import Place, Rows, Span, Times, rows_in
 from streamtopo.stores.layout import prefix_of
-
-Rows = Iterator[tuple[bytes, bytes]]
-
-
-class Place(NamedTuple):
-    """One task's part of a store."""
-
-    store: str
-    task: TaskId
-
-
-class Span(NamedTuple):
-    """Rows with start <= key bytes < stop; None is the end."""
-
-    start: bytes = b""
-    stop: bytes | None = None
-    reverse: bool = False
 
 
 class Committed:
@@ -36,8 +19,8 @@ class Committed:
     A task may be closed at any moment; then the answer is the same as if it had been closed before.
     """
 
-    def __init__(self, worker: Callable[[], Worker | None]) -> None:
-        self._worker = worker
+    def __init__(self, workers: Callable[[], Sequence[Worker]]) -> None:
+        self._workers = workers
 
     def get(self, place: Place, key: bytes) -> bytes | None:
         """The row of a key; if its own task has none, that of another task of the subtopology that is here.
@@ -55,22 +38,25 @@ class Committed:
 
     def scan(self, place: Place, span: Span) -> Rows:
         """All rows as they were when this was called; to be read to the end, or closed, soon."""
-        prefix = prefix_of(place.store)
-        stop = prefix[:-1] + b"\1" if span.stop is None else prefix + span.stop
         task = self._task(place)
         with self._open(place, task):
             snapshot = task.store.snapshot()
             reader = snapshot.__enter__()
+        # Taken after the snapshot, so that no row of it is later.
+        times = Times(task.committed_time_of(place.store), task.time_of(place.store))
 
         def rows() -> Rows:
             try:
                 with self._open(place, task):
-                    for key, row in reader.scan(prefix + span.start, stop, reverse=span.reverse):
-                        yield key[len(prefix) :], row
+                    yield from rows_in(reader, task.states[place.store].spec, span, times)
             finally:
                 snapshot.__exit__(None, None, None)
 
         return rows()
+
+    def time(self, place: Place) -> int:
+        """The latest time of the store's rows as of the last commit."""
+        return self._task(place).committed_time_of(place.store)
 
     def _row(self, place: Place, key: bytes) -> bytes | None:
         task = self._task(place)
@@ -94,10 +80,11 @@ class Committed:
             raise Restoring(place.store, place.task.partition)
 
     def _task(self, place: Place) -> Task:
-        worker = self._worker()
-        if worker is not None:
+        workers = self._workers()
+        for worker in workers:
             if (task := worker.tasks.get(place.task)) is not None:
                 return task
+        for worker in workers:
             if (opening := worker.opening.get(place.task)) is not None:
                 done = [one.next - one.start for one in opening.stores if one.spec.name == place.store]
                 total = [one.end - one.start for one in opening.stores if one.spec.name == place.store]
@@ -105,6 +92,5 @@ class Committed:
         raise NotOwner(place.store, place.task.partition)
 
     def _tasks_beside(self, task: TaskId) -> list[TaskId]:
-        worker = self._worker()
-        tasks = [] if worker is None else list(worker.tasks)
+        tasks = [one for worker in self._workers() for one in list(worker.tasks)]
         return [one for one in tasks if one.subtopology == task.subtopology and one != task]

@@ -11,10 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from enum import Enum
 
-from streamtopo.engine.interpreter import brisk_switching
-from streamtopo.engine.running import run
-from streamtopo.engine.worker import Worker
-from streamtopo.hosting.glimpse import Glimpse
+from streamtopo.engine.metrics import Metrics
 from streamtopo.hosting.states import AppState, Life
 
 logger = logging.getLogger("streamtopo")
@@ -39,13 +36,28 @@ class Uncaught(Enum):
 class Engine(ABC):
     """The thread that sees to the work. What kind of work that is, the subclasses say."""
 
-    def __init__(self, life: Life, on_uncaught: Callable[[BaseException], object]) -> None:
+    def __init__(self, life: Life, on_uncaught: Callable[[BaseException], object], wanted: int = 1) -> None:
+        self.wanted = wanted
+        """Workers, each in a thread or in a process."""
+        self.paused = False
         self.error: BaseException | None = None
-        self.glimpse = Glimpse()
         self._life = life
         self._on_uncaught = on_uncaught
         self._stopping = threading.Event()
+        self._looking = threading.Lock()
         self._thread = threading.Thread(target=self._work, name="streamtopo engine", daemon=True)
+
+    @abstractmethod
+    def metrics(self) -> Metrics | None:
+        """For any thread; None while nothing works."""
+
+    @abstractmethod
+    def change(self) -> None:
+        """Look at what is `wanted`, and whether it is `paused`; from any thread, and it may take a moment."""
+
+    @abstractmethod
+    def _settled(self) -> bool:
+        """Whether there are as many as are wanted, with all their tasks at work."""
 
     @abstractmethod
     def _begin(self) -> None:
@@ -61,6 +73,23 @@ class Engine(ABC):
 
     def start(self) -> None:
         self._thread.start()
+
+    def scale(self, workers: int) -> None:
+        with self._looking:
+            if workers == self.wanted:
+                return
+            self.wanted = workers
+            self._life.move(AppState.REBALANCING)
+        self.change()
+
+    def pause(self, paused: bool) -> None:
+        self.paused = paused
+        self.change()
+
+    def look(self) -> None:
+        """Say whether it has settled; to be called by whatever works, again and again."""
+        with self._looking:
+            self._life.move(AppState.RUNNING if self._settled() else AppState.REBALANCING)
 
     def stop(self) -> None:
         self._life.move(AppState.PENDING_SHUTDOWN)
@@ -96,8 +125,6 @@ class Engine(ABC):
             self._run()
         except BaseException as error:
             return self._failed(error)
-        finally:
-            self.glimpse.forget()
         return True
 
     def _failed(self, error: BaseException) -> bool:
@@ -116,45 +143,3 @@ class Engine(ABC):
     def _fail(self, error: BaseException) -> None:
         self.error = error
         self._life.move(AppState.ERROR)
-
-
-class Threaded(Engine):
-    """One worker, in the engine's own thread."""
-
-    def __init__(self, make: Callable[[], Worker], life: Life, on_uncaught: Callable[[BaseException], object]) -> None:
-        super().__init__(life, on_uncaught)
-        self.worker: Worker | None = None
-        self._make = make
-        self._paused = False
-
-    @property
-    def paused(self) -> bool:
-        return self._paused
-
-    @paused.setter
-    def paused(self, paused: bool) -> None:
-        self._paused = paused
-        if self.worker is not None:
-            self.worker.paused = paused
-
-    def _begin(self) -> None:
-        self.worker = self._make()
-        self.worker.paused = self._paused
-
-    def _run(self) -> None:
-        worker = self.worker
-        assert worker is not None
-        try:
-            with brisk_switching:
-                run(worker, each_turn=lambda: self._look(worker), signals=False)
-        finally:
-            self.worker = None
-
-    def _end(self) -> None:
-        worker = self.worker
-        if worker is not None:
-            worker.stop()
-
-    def _look(self, worker: Worker) -> None:
-        self.glimpse.look(worker)
-        self._life.move(AppState.REBALANCING if worker.opening else AppState.RUNNING)

@@ -9,24 +9,24 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Any
-from urllib.parse import urlsplit
 
 import orjson
 
 from streamtopo.engine.plan import Plan
 from streamtopo.engine.task import TaskId
 from streamtopo.hosting.answers import NotOwner, QueryError, Restoring
-from streamtopo.hosting.committed import Committed, Place, Rows, Span
+from streamtopo.hosting.committed import Committed
+from streamtopo.hosting.connections import Connections
 from streamtopo.hosting.query import known
+from streamtopo.hosting.spans import Place, Rows, Span
 from streamtopo.logs import GroupState
 from streamtopo.records import TopicPartition
+from streamtopo.stores.extent import Extent
 
 Groups = Callable[[], Mapping[str, GroupState]]
 PATH = "/rows"
 PAGE = 1000
 """Rows of one answer at most."""
-_PATIENCE = 10.0
-"""Seconds to wait for another process's answer."""
 _FRESH = 0.05
 """Seconds for which it is remembered who has what."""
 
@@ -50,6 +50,12 @@ class Wherever:
         except NotOwner:
             return self._peers.scan(place, span)
 
+    def time(self, place: Place) -> int:
+        try:
+            return self._local.time(place)
+        except NotOwner:
+            return self._peers.time(place)
+
 
 class Peers:
     """`address` is where this process itself answers, so that it does not ask itself."""
@@ -64,10 +70,11 @@ class Peers:
         self._token = token
         self._known: tuple[float, dict[TopicPartition, str]] = (0.0, {})
         self._lock = threading.Lock()
+        self._connections = Connections()
 
     def get(self, place: Place, key: bytes) -> bytes | None:
         answer = self._ask(place, {"key": _text(key)})
-        return None if answer["row"] is None else b64decode(answer["row"])
+        return _bytes(answer["row"])
 
     def scan(self, place: Place, span: Span) -> Rows:
         """Page by page, each as of its own moment; the first is fetched at once."""
@@ -79,16 +86,17 @@ class Peers:
                 yield from page
                 if len(page) < PAGE:
                     return
-                last = page[-1][0]
-                rest = rest._replace(stop=last) if span.reverse else rest._replace(start=last + b"\0")
+                rest = rest.after(page[-1][0])
                 page = self._page(place, rest)
 
         return rows()
 
     def _page(self, place: Place, span: Span) -> list[tuple[bytes, bytes]]:
-        stop = None if span.stop is None else _text(span.stop)
-        answer = self._ask(place, {"start": _text(span.start), "stop": stop, "reverse": span.reverse})
+        answer = self._ask(place, {"span": _told(span)})
         return [(b64decode(key), b64decode(row)) for key, row in answer["rows"]]
+
+    def time(self, place: Place) -> int:
+        return int(self._ask(place, {"time": True})["time"])
 
     def _ask(self, place: Place, question: dict[str, Any]) -> dict[str, Any]:
         address = self._owner(place)
@@ -134,23 +142,18 @@ class Peers:
             return owners
 
     def _post(self, address: str, question: dict[str, Any]) -> dict[str, Any]:
-        url = urlsplit(address)
-        kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
-        connection = kind(url.hostname or "", url.port, timeout=_PATIENCE)
         headers = {"Content-Type": "application/json"}
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"
-        try:
-            connection.request("POST", url.path.rstrip("/") + PATH, orjson.dumps(question), headers)
-            response = connection.getresponse()
-            body = response.read()
-        finally:
-            connection.close()
-        if response.status != http.client.OK:
-            raise QueryError(f"{address} answered {response.status}: {body[:200].decode(errors='replace')}")
+        status, body = self._connections.post(address, PATH, orjson.dumps(question), headers)
+        if status != http.client.OK:
+            raise QueryError(f"{address} answered {status}: {body[:200].decode(errors='replace')}")
         answer = orjson.loads(body)
         assert isinstance(answer, dict)
         return answer
+
+    def close(self) -> None:
+        self._connections.close()
 
 
 # -- the other end
@@ -163,10 +166,10 @@ def answer(local: Committed, plan: Plan, question: dict[str, Any]) -> dict[str, 
     try:
         if "key" in question:
             row = local.get(place, b64decode(question["key"]))
-            return {"row": None if row is None else _text(row)}
-        stop = question.get("stop")
-        span = Span(b64decode(question["start"]), None if stop is None else b64decode(stop), bool(question["reverse"]))
-        rows = local.scan(place, span)
+            return {"row": _or_none(row)}
+        if "time" in question:
+            return {"time": local.time(place)}
+        rows = local.scan(place, _span(question["span"]))
         return {"rows": [(_text(key), _text(row)) for key, row in islice(rows, PAGE)]}
     except NotOwner:
         return {"refused": "not owner"}
@@ -176,3 +179,24 @@ def answer(local: Committed, plan: Plan, question: dict[str, Any]) -> dict[str, 
 
 def _text(data: bytes) -> str:
     return b64encode(data).decode()
+
+
+def _or_none(data: bytes | None) -> str | None:
+    return None if data is None else _text(data)
+
+
+def _bytes(text: str | None) -> bytes | None:
+    return None if text is None else b64decode(text)
+
+
+def _told(span: Span) -> list[Any]:
+    extent = span.extent and (_or_none(span.extent.first), _or_none(span.extent.last), *span.extent[2:])
+    return [_text(span.start), _or_none(span.stop), span.reverse, extent]
+
+
+def _span(told: list[Any]) -> Span:
+    start, stop, reverse, extent = told
+    if extent is not None:
+        first, last, *times = extent
+        extent = Extent(_bytes(first), _bytes(last), *map(int, times))
+    return Span(b64decode(start), _bytes(stop), bool(reverse), extent)

@@ -63,9 +63,11 @@ class Producer:
         serdes = next(read_or_written(self._topology, topic), (None, None))
         data = _encoded(serdes[0], key, key=True)
         count = self._count(topic)
-        number = partition_of(data, count, next(self._turn)) if partition is None else partition
+        if partition is None:
+            (inner,) = serdes[0].inner_keys([data]) if serdes[0] else [data]
+            partition = partition_of(inner, count, next(self._turn))
         record = _Waiting(
-            TopicPartition(topic, number), data, _encoded(serdes[1], value), now, tuple(headers), Delivery()
+            TopicPartition(topic, partition), data, _encoded(serdes[1], value), now, tuple(headers), Delivery()
         )
         with self._lock:
             if self._closed:

@@ -11,15 +11,25 @@ from streamtopo.durations import milliseconds
 from streamtopo.engine.plan import Plan
 from streamtopo.engine.task import TaskId
 from streamtopo.hosting.answers import Answer, Found, NotOwner, QueryError, Restoring, UnknownStore
-from streamtopo.hosting.committed import Place, Rows, Span
+from streamtopo.hosting.spans import Place, Rows, Span, segment_bytes
 from streamtopo.partitioning import partition_of
 from streamtopo.stores import Kind, StoreSpec
+from streamtopo.stores.extent import Extent
+from streamtopo.stores.versions import Version, as_of, latest
 from streamtopo.stores.views import Pair, after_prefix
+from streamtopo.windows import FOREVER, Windowed
 
 Result = TypeVar("Result")
 
 AGAIN = 0.01
 """Seconds between two attempts while a query waits."""
+_BY_KEY = (Kind.KEY_VALUE, Kind.TIMESTAMPED, Kind.VERSIONED)
+_WINDOWS = (Kind.WINDOW, Kind.TIMESTAMPED_WINDOW)
+_INSTEAD = {
+    **dict.fromkeys(_BY_KEY, "get(key), range() or all()"),
+    **dict.fromkeys(_WINDOWS, "window(key), range() or all()"),
+    Kind.SESSION: "session(key), range() or all()",
+}
 
 
 class Source(Protocol):
@@ -28,6 +38,10 @@ class Source(Protocol):
     def get(self, place: Place, key: bytes) -> bytes | None: ...
 
     def scan(self, place: Place, span: Span) -> Rows: ...
+
+    def time(self, place: Place) -> int:
+        """The store's, as of a moment ago."""
+        ...
 
 
 class Known(NamedTuple):
@@ -48,13 +62,14 @@ def known(plan: Plan, store: str) -> Known:
     if store not in stores:
         names = ", ".join(sorted(stores)) or "none"
         raise UnknownStore(f'there is no store "{store}"; the topology has {names}')
-    if stores[store].spec.kind not in (Kind.KEY_VALUE, Kind.TIMESTAMPED):
-        raise UnknownStore(f'store "{store}" is a {stores[store].spec.kind.value} store, which cannot be asked by key')
+    spec = stores[store].spec
+    if spec.timed and not spec.key.window_bytes:
+        raise UnknownStore(f'store "{store}" has what a join waits for, which cannot be asked; ask for what it joins')
     return stores[store]
 
 
 class Query:
-    """A key-value store as it was at the last commit; any thread may ask.
+    """A store as it was at the last commit; any thread may ask. Of a store with versions the latest are its rows.
 
     A row that cannot be had now raises `NotOwner` or `Restoring`, after `wait`. With `partition` only that one is
     asked, for keys that lie elsewhere than their hash says.
@@ -79,8 +94,7 @@ class Query:
 
     def find(self, key: Any) -> Found:
         """The value with its timestamp."""
-        data = self._encoded(key)
-        place = self._place(data)
+        data, place = self._by_key(key, "get")
         return self._patient(lambda: self._found(self._source.get(place, data)))
 
     def ask(self, key: Any) -> Answer:
@@ -91,20 +105,43 @@ class Query:
             return answer
 
     def range(self, start: Any = None, stop: Any = None, *, reverse: bool = False) -> Iterator[Pair]:
-        """Rows from `start` to `stop`, both included, in the order of the keys' bytes; None is open."""
-        return self._pairs(self._span(start, stop, reverse))
+        """Rows from `start` to `stop`, both included, in the order of the keys' bytes; None is open.
+
+        Windows and sessions: by their time, in milliseconds, which is when a window starts, and when a session ends.
+        They come in spans of time, and in each in the order of the keys' bytes.
+        """
+        return self._decoded(self._rows(self._span(start, stop, reverse)))
 
     def prefix(self, prefix: bytes | str) -> Iterator[Pair]:
         """Rows whose key's bytes begin with this."""
+        self._check(_BY_KEY, "prefix")
         start = prefix.encode() if isinstance(prefix, str) else prefix
-        return self._pairs(Span(start, after_prefix(start)))
+        return self._decoded(self._rows(Span(start, after_prefix(start))))
+
+    def window(self, key: Any, start: int | None = None, stop: int | None = None) -> list[Pair]:
+        """A key's windows that start from `start` to `stop`, in milliseconds, both included; the oldest first."""
+        self._check(_WINDOWS, "window")
+        return self._of_key(key, *_times(start, stop))
+
+    def session(self, key: Any, start: int | None = None, stop: int | None = None) -> list[Pair]:
+        """A key's sessions that last at any time from `start` to `stop`, both included; the oldest first."""
+        self._check((Kind.SESSION,), "session")
+        first, last = _times(start, stop)
+        return [pair for pair in self._of_key(key, first, FOREVER) if pair[0].start <= last]
+
+    def versioned(self, key: Any, as_of: int | None = None) -> Version | None:
+        """What the key had at a time, in milliseconds, as far as the store's history goes; without one, what it has."""
+        self._check((Kind.VERSIONED,), "versioned")
+        data, place = self._by_key(key, "versioned")
+        time = None if as_of is None else _time(as_of)
+        return self._patient(lambda: self._version(place, data, time))
 
     def all(self) -> Iterator[Pair]:
-        return self._pairs(Span())
+        return self.range()
 
     def count(self) -> int:
         """Reads all rows to count them."""
-        return sum(1 for _ in self._rows(Span()))
+        return sum(1 for _ in (self.all() if self.spec.kind is Kind.VERSIONED else self._rows(self._span())))
 
     # -- inside
 
@@ -115,9 +152,23 @@ class Query:
         assert data is not None
         return data
 
-    def _span(self, start: Any, stop: Any, reverse: bool) -> Span:
+    def _span(self, start: Any = None, stop: Any = None, reverse: bool = False) -> Span:
+        if self.spec.timed:
+            return Span(reverse=reverse, extent=Extent(None, None, *_times(start, stop)))
         first = b"" if start is None else self._encoded(start)
         return Span(first, None if stop is None else self._encoded(stop) + b"\0", reverse)
+
+    def _by_key(self, key: Any, asked: str) -> tuple[bytes, Place]:
+        self._check(_BY_KEY, asked)
+        data = self._encoded(key)
+        return data, self._place(data)
+
+    def _check(self, kinds: Iterable[Kind], asked: str) -> None:
+        if self.spec.kind not in kinds:
+            kind = self.spec.kind
+            raise QueryError(
+                f'store "{self.spec.name}" is a {kind.value} store and has no {asked}; ask {_INSTEAD[kind]}'
+            )
 
     def _place(self, key: bytes) -> Place:
         spec, number = self._known
@@ -152,13 +203,29 @@ class Query:
         spec = self.spec
         if data is None:
             return Found(None)
+        if spec.kind is Kind.VERSIONED:
+            version = latest(spec.value.decode(data))
+            return Found(None) if version is None else Found(version.value, version.timestamp)
         if not spec.timestamped:
             return Found(spec.value.decode(data))
         return Found(spec.value.decode(data[8:]), int.from_bytes(data[:8], "big", signed=True))
 
-    def _pairs(self, span: Span) -> Iterator[Pair]:
-        decode = self.spec.key.decode
-        return ((decode(key), self._found(data).value) for key, data in self._rows(span))
+    def _version(self, place: Place, key: bytes, time: int | None) -> Version | None:
+        data = self._source.get(place, key)
+        if data is None:
+            return None
+        chain = self.spec.value.decode(data)
+        return latest(chain) if time is None else as_of(chain, time, self._source.time(place) - self.spec.retention)
+
+    def _of_key(self, key: Any, start: int, stop: int) -> list[Pair]:
+        inner = self._encoded(None if key is None else Windowed(key, 0, 0))[: -self.spec.key.window_bytes]
+        place, span = self._place(inner), Span(extent=Extent(inner, inner, start, stop))
+        return self._patient(lambda: list(self._decoded(self._source.scan(place, span))))
+
+    def _decoded(self, rows: Rows) -> Iterator[Pair]:
+        decode, cut = self.spec.key.decode, segment_bytes(self.spec)
+        found = ((key, self._found(data).value) for key, data in rows)
+        return ((decode(key[cut:]), value) for key, value in found if value is not None)
 
     def _rows(self, span: Span) -> Rows:
         """Of all partitions, in one order; all are found before the first row is given out."""
@@ -166,3 +233,13 @@ class Query:
         places = [Place(spec.name, TaskId(number, partition)) for partition in self._partitions()]
         parts = self._patient(lambda: [self._source.scan(place, span) for place in places])
         return merge(*parts, key=lambda row: row[0], reverse=span.reverse)
+
+
+def _times(start: Any, stop: Any) -> tuple[int, int]:
+    return 0 if start is None else _time(start), FOREVER if stop is None else _time(stop)
+
+
+def _time(given: Any) -> int:
+    if not isinstance(given, int):
+        raise QueryError(f"{given!r:.80} is no time; give milliseconds since 1970, as timestamps are")
+    return min(max(given, -1), FOREVER)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
+from streamtopo.engine.clocks import time_of
 from streamtopo.engine.plan import Plan
 from streamtopo.engine.restore import Restoration
 from streamtopo.engine.running import wall_clock
-from streamtopo.engine.task import TaskId
-from streamtopo.hosting.committed import Place, Rows, Span
+from streamtopo.engine.task import TaskId, clocks_in
+from streamtopo.hosting.spans import Place, Rows, Span, Times, rows_in
 from streamtopo.logs import Log
-from streamtopo.records import TopicPartition
+from streamtopo.records import Position, TopicPartition
 from streamtopo.stores import Store, StoreSpec
 from streamtopo.stores.layout import prefix_of
 from streamtopo.topology import Topology
@@ -27,20 +28,32 @@ class Resting:
         self._log = log
         self._open_store = open_store
         self._opened: dict[TaskId, Store] = {}
+        self._positions: Mapping[TopicPartition, Position] | None = None
 
     def get(self, place: Place, key: bytes) -> bytes | None:
         rows = (self._store(task).get_many([prefix_of(place.store) + key])[0] for task in self._tasks(place.task))
         return next((row for row in rows if row is not None), None)
 
     def scan(self, place: Place, span: Span) -> Rows:
-        prefix = prefix_of(place.store)
-        stop = prefix[:-1] + b"\1" if span.stop is None else prefix + span.stop
-        rows = self._store(place.task).scan(prefix + span.start, stop, reverse=span.reverse)
-        return ((key[len(prefix) :], row) for key, row in rows)
+        spec = next(spec for spec in self._specs(place.task) if spec.name == place.store)
+        time = self.time(place)
+        return rows_in(self._store(place.task), spec, span, Times(time, time))
+
+    def time(self, place: Place) -> int:
+        """As the last worker that was at work on it committed it, with its positions."""
+        if self._positions is None:
+            state = self._log.groups().get(self._topology.application_id)
+            self._positions = {} if state is None else state.positions
+        topics = self._plan.topics[place.task.subtopology]
+        parts = (self._positions.get(TopicPartition(topic, place.task.partition)) for topic in topics)
+        return max((time_of(place.store, clocks_in(part.metadata)) for part in parts if part), default=-1)
 
     def close(self) -> None:
         for store in self._opened.values():
             store.close()
+
+    def _specs(self, task: TaskId) -> tuple[StoreSpec, ...]:
+        return self._plan.subtopologies[task.subtopology].stores
 
     def _tasks(self, first: TaskId) -> Iterator[TaskId]:
         """The one that a key's hash says, and then the others."""
@@ -50,7 +63,7 @@ class Resting:
 
     def _store(self, task: TaskId) -> Store:
         if task not in self._opened:
-            specs = self._plan.subtopologies[task.subtopology].stores
+            specs = self._specs(task)
             store = self._opened[task] = self._open_store(specs, task.partition)
             for spec in specs:
                 if spec.logged:

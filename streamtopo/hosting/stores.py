@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from streamtopo.engine.plan import Plan
 from streamtopo.engine.worker import Worker
@@ -19,18 +19,22 @@ class Stores:
         self,
         group: str,
         plan: Callable[[], Plan],
-        worker: Callable[[], Worker | None],
+        workers: Callable[[], Sequence[Worker]],
         groups: Groups,
         *,
         address: str = "",
         token: str | None = None,
     ) -> None:
         self.plan = plan
-        self.local = Committed(worker)
-        self._wherever = Wherever(self.local, Peers(groups, group, plan, address, token))
+        self.local = Committed(workers)
+        self._peers = Peers(groups, group, plan, address, token)
+        self._wherever = Wherever(self.local, self._peers)
 
     def query(self, store: str, wait: str | int = 0, partition: int | None = None) -> Query:
         return Query(self.plan, self._wherever, store, wait, partition)
+
+    def close(self) -> None:
+        self._peers.close()
 
     def query_async(self, store: str, wait: str | int = 0, partition: int | None = None) -> AsyncQuery:
         near = Query(self.plan, self.local, store, 0, partition)

@@ -1,4 +1,4 @@
-"""Keys as they are written in a URL, and keys and values as they are shown in JSON."""
+"""Keys as they are written in a URL, and rows as they are shown in JSON."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ import orjson
 
 from streamtopo.errors import StreamtopoError
 from streamtopo.serdes import Serde
+from streamtopo.stores import StoreSpec
+from streamtopo.stores.versions import Version
 
+DIGITS = 30
+"""Of a time or a count, at most; Python refuses to read numbers of thousands."""
 _PLAIN: dict[str, Callable[[str], Any]] = {
     "int": int,
     "float": float,
@@ -23,11 +27,42 @@ class MalformedKey(StreamtopoError):
 
 
 def key_of(serde: Serde, text: str) -> Any:
-    """Numbers as decimals, text and bytes as they are, everything else as the JSON that its topic has."""
+    """Numbers as decimals, text and bytes as they are, everything else as the JSON that its topic has.
+
+    Of windowed keys the key without its window.
+    """
+    serde = serde.inner or serde
     try:
         return _PLAIN[serde.name](text) if serde.name in _PLAIN else serde.decode(text.encode())
     except Exception as error:
         raise MalformedKey(f'"{text:.80}" is no key of type {serde.name}: {error}') from error
+
+
+def bound_of(spec: StoreSpec, text: str) -> Any:
+    """The first or the last of a range: a key, or a time where the rows have times in their keys."""
+    if not spec.timed:
+        return key_of(spec.key, text)
+    if not text.isdecimal() or len(text) > DIGITS:
+        raise MalformedKey(f'"{text:.80}" is no time; give milliseconds since 1970, as timestamps are')
+    return int(text)
+
+
+def shown_row(spec: StoreSpec, key: Any, value: Any) -> dict[str, Any]:
+    """A windowed key is taken apart."""
+    if spec.key.inner is None:
+        return {"key": shown(spec.key, key), "value": shown_value(spec, value)}
+    inner, start, end = key
+    return {"key": shown(spec.key.inner, inner), "start": start, "end": end, "value": shown_value(spec, value)}
+
+
+def shown_version(spec: StoreSpec, key: Any, version: Version) -> dict[str, Any]:
+    value, timestamp, valid_to = version
+    return {**shown_row(spec, key, value), "timestamp": timestamp, "valid_to": valid_to}
+
+
+def shown_value(spec: StoreSpec, value: Any) -> Any:
+    """What a store with versions keeps is a chain of them; its serde has that of the values inside."""
+    return shown(spec.value.inner or spec.value, value)
 
 
 def shown(serde: Serde, value: Any) -> Any:

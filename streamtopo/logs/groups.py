@@ -20,11 +20,23 @@ def share_of(
     topics: Mapping[str, Topic],
 ) -> set[TopicPartition]:
     """What one member should work on, as far as the others let go of it."""
+    share: set[TopicPartition] = set()
+    for subscribers, together in _by_subscribers(members).items():
+        if member in subscribers:
+            work = [unit for names in together for unit in _units([topics[name] for name in names if name in topics])]
+            held = {unit: owners[part] for unit in work for part in unit if part in owners}
+            shares = share_out(work, subscribers, held)
+            share |= {part for unit, sharer in shares.items() if sharer == member for part in unit}
+    return share
+
+
+def _by_subscribers(members: Mapping[str, Subscription]) -> dict[tuple[str, ...], list[tuple[str, ...]]]:
+    """Topics that are shared out as one, by the members who do share in them."""
     together = sorted({names for subscribed in members.values() for names in subscribed})
-    work = [unit for names in together for unit in _units([topics[name] for name in names if name in topics])]
-    held = {unit: owners[part] for unit in work for part in unit if part in owners}
-    shares = share_out(work, list(members), held)
-    return {part for unit, sharer in shares.items() if sharer == member for part in unit}
+    found: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
+    for names in together:
+        found.setdefault(tuple(member for member in members if names in members[member]), []).append(names)
+    return found
 
 
 def _units(topics: list[Topic]) -> list[tuple[TopicPartition, ...]]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from streamtopo.errors import StoreError
 from streamtopo.records import private
-from streamtopo.stores.layout import segment_start, time_in
+from streamtopo.stores.extent import Extent, latest_possible, oldest_live
 from streamtopo.stores.state import Row, State
 from streamtopo.windows import Windowed
 
@@ -45,7 +45,7 @@ class TimedView:
 
     def _row(self, window: Windowed, time: int) -> Row | None:
         self._check(window.key)
-        if time < self._first_live():
+        if time < oldest_live(self._state.spec, self._observed(-1)):
             return None
         return self._state.copied(self._state.row(self._index(window)))
 
@@ -59,37 +59,12 @@ class TimedView:
         self, first: bytes | None, last: bytes | None, start: int, stop: int, *, reverse: bool = False
     ) -> Iterator[tuple[Windowed, Row]]:
         """Rows with keys from `first` to `last`, both included, None is open; and times likewise."""
-        start = max(start, self._first_live())
-        decode, cut = self._serde.decode, self._cut
-        low = b"" if first is None else first
-        for key, row in self._scanned(
-            low, None if last is None else last + b"\xff" * (cut + 1), (start, stop), reverse
-        ):
-            inner = key[:-cut]
-            inside = low <= inner and (last is None or inner <= last)
-            if inside and start <= time_in(self._state.spec, key) <= stop:
-                yield decode(key), (private(row[0]), row[1])
-
-    def _scanned(
-        self, low: bytes, high: bytes | None, times: tuple[int, int], reverse: bool
-    ) -> Iterable[tuple[bytes, Row]]:
-        scan, segment = self._state.scan, self._state.spec.segment
-        if not segment:
-            yield from scan(low, high, reverse=reverse)
-            return
-        start, stop = times
-        segments = range(start // segment, min(stop, self._last()) // segment + 1)
-        for number in reversed(segments) if reverse else segments:
-            past = segment_start(number + 1) if high is None else segment_start(number) + high
-            yield from scan(segment_start(number) + low, past, reverse=reverse)
-
-    def _first_live(self) -> int:
-        retention = self._state.spec.retention
-        return max(0, self._observed(-1) - retention + 1) if retention else 0
-
-    def _last(self) -> int:
-        """No row is later: a sliding window may start right behind the latest record."""
-        return self._observed(-1) + 1
+        spec, observed = self._state.spec, self._observed(-1)
+        extent = Extent(first, last, max(start, oldest_live(spec, observed)), min(stop, latest_possible(observed)))
+        for low, high in extent.places(spec, reverse=reverse):
+            for key, row in self._state.scan(low, high, reverse=reverse):
+                if extent.has(spec, key):
+                    yield self._serde.decode(key), (private(row[0]), row[1])
 
     def _index(self, window: Windowed) -> Any:
         return window if self._serde.exact else self._serde.encode(window)

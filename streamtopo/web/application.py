@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import orjson
 from starlette.applications import Starlette
@@ -18,14 +18,20 @@ from streamtopo.drawing import FORMATS
 from streamtopo.engine.metrics import Metrics
 from streamtopo.errors import ConfigError, SerdeError
 from streamtopo.hosting.answers import NotOwner, QueryError, Restoring, UnknownStore
+from streamtopo.hosting.app import HostError
+from streamtopo.hosting.asking import AsyncQuery
 from streamtopo.hosting.peers import PATH, answer
 from streamtopo.hosting.query import stores_of
 from streamtopo.hosting.states import AppState
 from streamtopo.hosting.stores import Stores
-from streamtopo.hosting.texts import MalformedKey, key_of, shown
-from streamtopo.stores import StoreSpec
+from streamtopo.hosting.texts import DIGITS, MalformedKey, bound_of, key_of, shown_row, shown_version
+from streamtopo.stores import Kind, StoreSpec
+from streamtopo.stores.views import Pair
 from streamtopo.topology import Topology
 from streamtopo.web.openapi import description
+from streamtopo.windows import FOREVER
+
+Number = TypeVar("Number", int, None)
 
 _MOST_ROWS = 10_000
 _ROWS = 100
@@ -70,7 +76,7 @@ def application(served: Served | Callable[[], Served], *, token: str | None = No
         Route("/openapi.json", pages.openapi, middleware=guards),
         Route(PATH, pages.peer, methods=["POST"], middleware=guards),
     ]
-    return Starlette(routes=routes, exception_handlers=_REFUSALS)
+    return Starlette(routes=routes, exception_handlers=_REFUSALS, middleware=[Middleware(_AsAsked)])
 
 
 class _Pages:
@@ -84,25 +90,31 @@ class _Pages:
     async def row(self, request: Request) -> Response:
         store, text = request.path_params["store"], request.path_params["key"]
         query = self._find().stores.query_async(store, **_waiting(request))
-        key = key_of(query.spec.key, text)
-        found = await query.find(key)
-        if found.value is None:
-            return JSON({"error": "no such key", "store": store, "key": text}, 404)
-        time = {"timestamp": found.timestamp} if query.spec.timestamped else {}
-        return JSON({"key": shown(query.spec.key, key), "value": shown(query.spec.value, found.value), **time})
+        spec, key = query.spec, key_of(query.spec.key, text)
+        if spec.timed:
+            return await self._windows(request, query, key)
+        if spec.kind is Kind.VERSIONED:
+            version = await query.versioned(key, _number(request, "as_of", None, FOREVER))
+            row = version and shown_version(spec, key, version)
+        else:
+            found = await query.find(key)
+            time = {"timestamp": found.timestamp} if spec.timestamped else {}
+            row = None if found.value is None else shown_row(spec, key, found.value) | time
+        return JSON({"error": "no such key", "store": store, "key": text}, 404) if row is None else JSON(row)
+
+    async def _windows(self, request: Request, query: AsyncQuery, key: Any) -> Response:
+        """Of a key that has none: an empty list."""
+        ask = query.session if query.spec.kind is Kind.SESSION else query.window
+        found = await ask(key, *_bounds(request, query.spec))
+        return _listed(request, query.spec, found[::-1] if _backwards(request) else found)
 
     async def rows(self, request: Request) -> Response:
         query = self._find().stores.query_async(request.path_params["store"], **_waiting(request))
-        spec, asked = query.spec, request.query_params
-        if "prefix" in asked:
-            pairs = query.prefix(asked["prefix"])
+        if "prefix" in request.query_params:
+            pairs = query.prefix(request.query_params["prefix"])
         else:
-            start, stop = (key_of(spec.key, asked[name]) if name in asked else None for name in ("from", "to"))
-            pairs = query.range(start, stop, reverse=asked.get("reverse") == "true")
-        limit = _number(request, "limit", _ROWS, _MOST_ROWS)
-        found = [(shown(spec.key, key), shown(spec.value, value)) async for key, value in _first(pairs, limit + 1)]
-        rows = [{"key": key, "value": value} for key, value in found[:limit]]
-        return JSON({"rows": rows, "more": len(found) > limit})
+            pairs = query.range(*_bounds(request, query.spec), reverse=_backwards(request))
+        return _listed(request, query.spec, [pair async for pair in _first(pairs, _limit(request) + 1)])
 
     async def tasks(self, request: Request) -> Response:
         metrics = self._find().metrics()
@@ -146,15 +158,34 @@ class _Pages:
 
 def _waiting(request: Request) -> dict[str, Any]:
     asked = request.query_params
-    partition = _number(request, "partition", -1, 1 << 31) if "partition" in asked else None
-    return {"wait": asked.get("wait", 0), "partition": partition}
+    return {"wait": asked.get("wait", 0), "partition": _number(request, "partition", None, 1 << 31)}
 
 
-def _number(request: Request, name: str, default: int, most: int) -> int:
-    text = request.query_params.get(name, str(default))
-    if not text.isdecimal() or int(text) > most:
+def _bounds(request: Request, spec: StoreSpec) -> list[Any]:
+    asked = request.query_params
+    return [bound_of(spec, asked[name]) if name in asked else None for name in ("from", "to")]
+
+
+def _backwards(request: Request) -> bool:
+    return request.query_params.get("reverse") == "true"
+
+
+def _limit(request: Request) -> int:
+    return _number(request, "limit", _ROWS, _MOST_ROWS)
+
+
+def _number(request: Request, name: str, default: Number, most: int) -> int | Number:
+    if name not in request.query_params:
+        return default
+    text = request.query_params[name]
+    if not text.isdecimal() or len(text) > DIGITS or int(text) > most:
         raise MalformedKey(f'{name} is "{text:.40}"; give a number up to {most}')
     return int(text)
+
+
+def _listed(request: Request, spec: StoreSpec, pairs: list[Pair]) -> Response:
+    limit = _limit(request)
+    return JSON({"rows": [shown_row(spec, *pair) for pair in pairs[:limit]], "more": len(pairs) > limit})
 
 
 async def _first(pairs: AsyncIterator[Any], count: int) -> AsyncIterator[Any]:
@@ -195,15 +226,33 @@ async def _restoring(request: Request, error: Exception) -> Response:
     return JSON(said, 503, {"Retry-After": "1"})
 
 
+async def _not_there(request: Request, error: Exception) -> Response:
+    return JSON({"error": str(error), "answer": "not running"}, 503, {"Retry-After": "1"})
+
+
 _REFUSALS: dict[Any, Callable[[Request, Exception], Awaitable[Response]]] = {
     UnknownStore: _unknown_store,
     NotOwner: _elsewhere,
     Restoring: _restoring,
     QueryError: _malformed,
+    HostError: _not_there,
     SerdeError: _malformed,
     ConfigError: _malformed,
     MalformedKey: _malformed,
 }
+
+
+class _AsAsked:
+    """Litestar ends the paths of what is mounted with a slash, asked for or not; and keys may end with one."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        asked = scope.get("raw_path") or b"/"
+        if scope["path"].endswith("/") and not asked.partition(b"?")[0].endswith((b"/", b"%2F", b"%2f")):
+            scope = {**scope, "path": scope["path"].removesuffix("/")}
+        await self._app(scope, receive, send)
 
 
 class _Guard:

@@ -15,9 +15,13 @@ def description(topology: Topology, stores: Mapping[str, Known]) -> dict[str, An
     wait = _parameter("wait", "query", _STRING, 'How long to wait for a restore or a hand-over, such as "5s".')
     partition = _parameter("partition", "query", _NUMBER, "Ask this one only.")
     key = _parameter("key", "path", _STRING, "Text as it is, numbers as decimals, else the key's JSON.")
+    times = [
+        _parameter("from", "query", _STRING, "The first key; of windows and sessions the first time, in milliseconds."),
+        _parameter("to", "query", _STRING, "The last one, included."),
+    ]
+    as_of = _parameter("as_of", "query", _NUMBER, "Of a store with versions: the one of this time, in milliseconds.")
     bounds = [
-        _parameter("from", "query", _STRING, "The first key."),
-        _parameter("to", "query", _STRING, "The last key, included."),
+        *times,
         _parameter("prefix", "query", _STRING, "What the bytes of the keys begin with, instead of from and to."),
         _parameter("reverse", "query", {"type": "boolean"}, "Begin with the last key."),
         _parameter("limit", "query", _NUMBER, "How many rows at most; 100 if it is not given."),
@@ -31,7 +35,13 @@ def description(topology: Topology, stores: Mapping[str, Known]) -> dict[str, An
             "/stores/{store}": _get(
                 "Rows in the order of their keys.", [store, *bounds, wait, partition], 404, 422, 503
             ),
-            "/stores/{store}/{key}": _get("The row of a key.", [store, key, wait, partition], 404, 422, 503),
+            "/stores/{store}/{key}": _get(
+                "The row of a key, or its windows or sessions.",
+                [store, key, *times, as_of, wait, partition],
+                404,
+                422,
+                503,
+            ),
             "/tasks": _get("The tasks of this process, and what they have done.", []),
             "/topology": _get("The topology, drawn.", [form], 422),
             "/health/live": _get("Whether the engine is there.", [], 503),

@@ -19,8 +19,8 @@ PATIENCE = "60s"
 PARTITIONS = 3
 
 
-def counting(look: Callable[[str], Any] = lambda value: value) -> Topology:
-    builder = StreamsBuilder("counting")
+def counting(look: Callable[[str], Any] = lambda value: value, name: str = "counting") -> Topology:
+    builder = StreamsBuilder(name)
     stream = builder.stream("in", key=str, value=str).map_values(look)
     stream.group_by_key().count(name="counts").to_stream().to("out")
     return builder.build()

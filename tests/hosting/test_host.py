@@ -13,11 +13,13 @@ from typing import Any
 
 import pytest
 
-from streamtopo import host
+from streamtopo import StreamsBuilder, Windowed, Worker, host
 from streamtopo.errors import ConfigError, PartitionError, StepError
-from streamtopo.hosting.app import HostError
+from streamtopo.hosting.app import App, HostError
 from streamtopo.hosting.states import AppState
 from streamtopo.logs import Log
+from streamtopo.partitioning import partition_of
+from streamtopo.windowed_serdes import time_windowed
 from tests.hosting.conftest import PATIENCE, counting, outputs, send, until
 
 # -- its life
@@ -114,6 +116,21 @@ def test_an_app_that_was_not_started_says_so(url: str) -> None:
         app.query("counts")
 
 
+def test_windowed_keys_are_produced_to_the_partition_of_their_inner_key(
+    url: str, log: Log, options: dict[str, Any]
+) -> None:
+    builder = StreamsBuilder("windows")
+    builder.stream("in", key=time_windowed(str, 10), value=str).to("out")
+    with host(builder, url, **options) as app:
+        changes = app.consume("out")
+        for start in range(0, 100, 10):
+            app.produce("in", "x", key=Windowed("a", start, start + 10)).result(60)
+        found = [next(changes) for _ in range(10)]
+    assert [(record.key.start, record.partition) for record in found] == [
+        (start, partition_of(b"a", 3)) for start in range(0, 100, 10)
+    ]
+
+
 # -- pausing
 
 
@@ -126,8 +143,7 @@ def test_a_paused_app_processes_nothing_and_keeps_its_tasks(url: str, log: Log, 
         app.pause()
         turned = threading.Event()
         app.produce("in", "x", key="a").result(60)
-        worker = app._threaded.worker
-        assert worker is not None
+        (worker,) = app._threaded.workers
         run_once, turns = worker.run_once, iter(range(1000))
 
         def turn(timeout: float = 0.0) -> bool:
@@ -141,6 +157,97 @@ def test_a_paused_app_processes_nothing_and_keeps_its_tasks(url: str, log: Log, 
         assert app.query("counts").get("a") == 1
         app.resume()
         assert next(changes).value == 2
+
+
+def test_a_paused_worker_soon_looks_whether_it_still_is(log: Log, options: dict[str, Any]) -> None:
+    worker = Worker(counting(), log, **options)
+    waits: list[float] = []
+    poll = worker.member.poll
+
+    def waited(limit: int, timeout: float, *more: Any) -> Any:
+        waits.append(timeout)
+        return poll(limit, 0.0, *more)
+
+    worker.member.poll = waited  # type: ignore[method-assign, assignment]
+    for worker.paused in (False, True, False):
+        while worker.run_once(60.0):
+            pass
+    worker.close()
+    assert [wait for wait in waits if wait] == [60.0, 0.01, 60.0]
+
+
+def test_threads_are_added_and_taken_away_in_the_middle_of_work(url: str, log: Log, options: dict[str, Any]) -> None:
+    keys = [str(number) for number in range(50)]
+    with host(counting(), url, **options) as app:
+        app.ready(PATIENCE)
+        counts = app.query("counts", wait=PATIENCE)
+        for round, workers in enumerate([2, 3, 1], 1):
+            send(log, *keys)
+            app.scale(workers)
+            app.ready(PATIENCE)
+            assert (app.workers, len(app._threaded.workers)) == (workers, workers)
+            until(lambda: sorted(len(owned) for owned in log.groups()["counting"].members.values()) == shares(workers))  # noqa: B023
+            until(lambda: {counts.get(key) for key in keys} == {round})  # noqa: B023
+        with pytest.raises(HostError, match="0 workers cannot do the work"):
+            app.scale(0)
+    assert sorted(outputs(log)) == sorted((key, count) for key in keys for count in (1, 2, 3))
+    assert [thread.name for thread in threading.enumerate() if thread.name == "streamtopo worker"] == []
+
+
+def shares(workers: int) -> list[int]:
+    """Of three partitions."""
+    return {1: [3], 2: [1, 2], 3: [1, 1, 1]}[workers]
+
+
+def test_all_threads_are_replaced_when_one_fails(url: str, log: Log, options: dict[str, Any]) -> None:
+    failures: list[BaseException] = []
+
+    def once(value: str) -> str:
+        if value == "bad" and not failures:
+            raise ValueError(value)
+        return value
+
+    def replace(error: BaseException) -> str:
+        failures.append(error)
+        return "replace"
+
+    with host(counting(once), url, on_uncaught=replace, **options) as app:
+        app.scale(3)
+        app.ready(PATIENCE)
+        send(log, *"abcdef", value="bad")
+        changes = app.consume("out", from_beginning=True)
+        assert sorted(next(changes).key for _ in range(6)) == list("abcdef")
+        app.ready(PATIENCE)
+        assert len(app._threaded.workers) == 3
+    assert len(failures) == 1
+    assert sorted(outputs(log)) == [(key, 1) for key in "abcdef"]
+
+
+def test_any_thread_may_ask_how_the_work_goes(url: str, log: Log, options: dict[str, Any]) -> None:
+    done = threading.Event()
+    told: list[Any] = []
+
+    def ask(app: App) -> None:
+        try:
+            before = 0
+            while not done.is_set():
+                (worker,) = app._threaded.workers
+                told.append(before <= (before := worker.metrics().records))
+        except BaseException as error:
+            told.append(error)
+
+    with host(counting(), url, **options) as app:
+        app.ready(PATIENCE)
+        asking = threading.Thread(target=ask, args=(app,))
+        asking.start()
+        for _ in range(3):
+            with host(counting(), url, **options) as other:
+                other.ready(PATIENCE)
+                send(log, *(str(number) for number in range(100)))
+        until(lambda: sum(1 for _ in outputs(log)) == 300)
+        done.set()
+        asking.join(60)
+    assert set(told) == {True}
 
 
 # -- failures
@@ -254,6 +361,11 @@ def _resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
+def without_hearts() -> bool:
+    """Whether all threads have ended that tell others, now and then, that a state directory is in use."""
+    return all(thread.name != "state locks" for thread in threading.enumerate())
+
+
 def test_a_hundred_starts_leave_nothing(tmp_path: Path, options: dict[str, Any]) -> None:
     url = f"embedded:{tmp_path / 'small'}?synchronous=normal"
     options["create_topics"] = 1
@@ -264,11 +376,13 @@ def test_a_hundred_starts_leave_nothing(tmp_path: Path, options: dict[str, Any])
 
     for _ in range(10):
         cycle()
+    until(without_hearts)
     gc.collect()
     threads, files, memory = threading.active_count(), len(os.listdir("/proc/self/fd")), _resident()
     for _ in range(90):
         cycle()
+    until(without_hearts)
     gc.collect()
-    assert threading.active_count() <= threads
+    assert threading.active_count() <= threads, threading.enumerate()
     assert len(os.listdir("/proc/self/fd")) <= files
     assert _resident() - memory < 30_000_000

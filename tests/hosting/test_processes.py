@@ -12,6 +12,7 @@ import pytest
 
 from streamtopo import host
 from streamtopo.errors import ConfigError
+from streamtopo.hosting.answers import Found, NotOwner, Restoring
 from streamtopo.hosting.app import HostError
 from streamtopo.hosting.states import AppState
 from streamtopo.logs.embedded import EmbeddedLog
@@ -35,7 +36,7 @@ def worker(process: int) -> bool:
 def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.delenv("STREAMTOPO_WEB_TOKEN", raising=False)
+    monkeypatch.setenv("STREAMTOPO_WEB_TOKEN", "of somebody else")
     return application(tmp_path)
 
 
@@ -51,11 +52,58 @@ def test_processes_do_the_work_and_answer(app: str, url: str, log: EmbeddedLog, 
         assert [counts.get(word) for word in WORDS] == [1] * len(WORDS)
         hosted.produce("in", "x", key=WORDS[0]).result(60)
         until(lambda: counts.get(WORDS[0]) == 2)
-        with pytest.raises(HostError, match="cannot be paused"):
-            hosted.pause()
         at_work = [child for child in children() if child not in others and worker(child)]
     assert hosted.state is AppState.NOT_RUNNING
     assert not any(map(alive, at_work))
+
+
+def test_an_owner_that_died_is_a_typed_answer_until_there_is_a_new_one(
+    app: str, url: str, log: EmbeddedLog, options: dict[str, Any]
+) -> None:
+    send(log, *WORDS)
+    others = children()
+    with host(app, url, engine="process", **options) as hosted:
+        hosted.ready(PATIENCE)
+        counts = hosted.query("counts")
+        until(lambda: counts.ask(WORDS[0]) == Found(1, 1000))
+        (owner,) = (child for child in children() if child not in others and worker(child))
+        os.kill(owner, signal.SIGKILL)
+        answers = [counts.ask(WORDS[0])]
+        while not isinstance(answers[-1], Found):
+            answers.append(counts.ask(WORDS[0]))
+        assert isinstance(answers[0], NotOwner)
+        assert {type(answer) for answer in answers} <= {NotOwner, Restoring, Found}
+        assert answers[-1] == Found(1, 1000)
+
+
+def test_processes_are_added_and_taken_away(app: str, url: str, log: EmbeddedLog, options: dict[str, Any]) -> None:
+    with host(app, url, engine="process", **options) as hosted:
+        counts = hosted.query("counts", wait=PATIENCE)
+        for round, processes in enumerate([2, 1], 1):
+            hosted.scale(processes)
+            send(log, *WORDS)
+            hosted.ready(PATIENCE)
+            until(lambda: len(log.groups()["counting"].members) == processes)  # noqa: B023
+            until(lambda: list(counts.all()) == [(word, round) for word in WORDS])  # noqa: B023
+        assert hosted.workers == 1
+        until(lambda: (metrics := hosted.metrics()) and metrics.records == 2 * len(WORDS))
+
+
+def test_processes_are_paused(app: str, url: str, log: EmbeddedLog, options: dict[str, Any], tmp_path: Path) -> None:
+    """One that is added meanwhile too; what another application did, which reads the same, they could have done."""
+    others = host(counting(name="other"), url, state_dir=str(tmp_path / "other"))
+    with host(app, url, engine="process", **options) as hosted, others as other:
+        hosted.ready(PATIENCE)
+        hosted.pause()
+        hosted.scale(2)
+        hosted.ready(PATIENCE)
+        until(lambda: (metrics := hosted.metrics()) and metrics.paused)
+        send(log, *WORDS)
+        until(lambda: other.query("counts", wait=PATIENCE).count() == len(WORDS))
+        counts = hosted.query("counts", wait=PATIENCE)
+        assert (hosted.paused, list(counts.all())) == (True, [])
+        hosted.resume()
+        until(lambda: counts.count() == len(WORDS))
 
 
 async def test_a_loop_hosts_processes(app: str, url: str, log: EmbeddedLog, options: dict[str, Any]) -> None:

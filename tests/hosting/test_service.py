@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import re
 import signal
-import subprocess
-import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,41 +14,7 @@ import pytest
 from streamtopo.logs.embedded import EmbeddedLog
 from tests.hosting.browser import CHROMIUM, Page
 from tests.hosting.conftest import until
-
-ROOT = Path(__file__).parents[2]
-
-
-class Service:
-    """uvicorn in a process of its own; what it says is collected."""
-
-    def __init__(self, folder: Path, *options: str) -> None:
-        command = [sys.executable, "-m", "uvicorn", "apps.wordcount.service:service", "--port", "0"]
-        self.process = subprocess.Popen(
-            [*command, "--timeout-graceful-shutdown", "1", *options],
-            cwd=folder,
-            env=os.environ | {"PYTHONPATH": str(ROOT)},
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        self.said = ""
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-        until(lambda: re.search(r"running on \S+|rror", self.said))
-        found = re.search(r"running on (http\S+)", self.said)
-        assert found, self.said
-        self.url = found[1]
-
-    def _read(self) -> None:
-        assert self.process.stderr
-        with self.process.stderr:
-            for line in self.process.stderr:
-                self.said += line
-
-    def end(self) -> int:
-        self.process.send_signal(signal.SIGTERM)
-        code = self.process.wait(60)
-        self._reader.join(60)
-        return code
+from tests.hosting.uvicorns import Service
 
 
 @pytest.fixture(params=["asyncio", "uvloop"])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from streamtopo.logs import GroupState, Topic
 from streamtopo.logs.embedded import EmbeddedLog
-from streamtopo.records import Position
+from streamtopo.records import Position, TopicPartition
 from tests.logs.child import Child, until
 from tests.logs.records import T0, T1, AnyLog, OwnLog, at, join, settled
 
@@ -29,6 +29,19 @@ def test_a_member_without_work_is_a_member(own_log: OwnLog) -> None:
     idle = join(own_log, "absent")
     settled(idle)
     assert own_log.groups() == {"g": GroupState({idle.id: frozenset()}, {})}
+
+
+def test_partitions_go_to_those_alone_who_want_them(own_log: OwnLog) -> None:
+    """Also when a member that wants others, or nothing, would have been next."""
+    own_log.create(Topic("u", 2))
+    members = [join(own_log), join(own_log, "u"), join(own_log, "absent"), own_log.join("g", [])]
+    settled(*members)
+    assert [member.assignment() for member in members] == [
+        {T0, T1},
+        {TopicPartition("u", 0), TopicPartition("u", 1)},
+        set(),
+        set(),
+    ]
 
 
 def test_positions_stay_when_the_members_have_left(log: AnyLog) -> None:

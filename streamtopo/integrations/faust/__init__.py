@@ -1,4 +1,4 @@
-"""Faust on streamtopo: its apps run on the embedded log, and its models, codecs and tables are understood."""
+"""Faust on streamtopo, and streamtopo in Faust: topologies in its apps, its apps on the embedded log, its models."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ try:
 except ImportError as error:
     raise ConfigError('Faust is not installed; pip install "streamtopo[faust]"') from error
 
+from streamtopo.integrations.faust.attached import Attached, attach
 from streamtopo.integrations.faust.codecs import SerdeCodec
 from streamtopo.integrations.faust.serdes import faust_serde
 from streamtopo.integrations.faust.tables import faust_table
 
-__all__ = ["SerdeCodec", "faust_serde", "faust_table"]
+__all__ = ["Attached", "SerdeCodec", "attach", "faust_serde", "faust_table"]

@@ -11,12 +11,11 @@ from faust.transport import base
 from faust.types import TP, ConsumerMessage
 from faust.types.enums import ProcessingGuarantee
 from mode import Service
-from mode.utils.times import Seconds
 
 from streamtopo.integrations.faust.assignment import announce
 from streamtopo.integrations.faust.desk import Desk
 from streamtopo.integrations.faust.reader import Fetched, Reader
-from streamtopo.integrations.faust.topics import Topics, config_of
+from streamtopo.integrations.faust.topics import Topics, TopicsMade
 from streamtopo.records import TopicPartition
 
 LOOK = 0.1
@@ -32,7 +31,7 @@ Record = tuple[int, bytes | None, bytes | None, int, list[tuple[str, bytes]]]
 """Offset, key, value, timestamp and headers."""
 
 
-class Consumer(base.Consumer):
+class Consumer(TopicsMade, base.Consumer):
     """What Faust's consumers must keep to, found by reading its own and by trying:
 
     - `subscribe` returns before there is a rebalance, which waits for the conductor, which waits for `subscribe`.
@@ -41,7 +40,6 @@ class Consumer(base.Consumer):
     - `app.assignor` must know the assignment, for tables to find their changelogs and web views their workers.
     """
 
-    _topics: Topics
     _reader: Reader
 
     def __post_init__(self) -> None:
@@ -71,22 +69,6 @@ class Consumer(base.Consumer):
         self._reader = await self._desk.do(Reader, self._log, self.app.conf.id, reset)
 
     # -- topics
-
-    async def create_topic(
-        self,
-        topic: str,
-        partitions: int,
-        replication: int,
-        *,
-        config: Mapping[str, Any] | None = None,
-        timeout: Seconds = 30.0,
-        retention: Seconds | None = None,
-        compacting: bool | None = None,
-        deleting: bool | None = None,
-        ensure_created: bool = False,
-    ) -> None:
-        wanted = config_of(config, retention, compacting, deleting)
-        await self._desk.do(self._topics.create, topic, partitions, wanted)
 
     def topic_partitions(self, topic: str) -> int | None:
         return self._topics.partitions(topic)

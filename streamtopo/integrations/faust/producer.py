@@ -13,11 +13,10 @@ from faust.exceptions import ImproperlyConfigured, ProducerSendError
 from faust.transport import base
 from faust.types import TP, AppT, HeadersArg, RecordMetadata
 from mode import Service
-from mode.utils.times import Seconds
 
 from streamtopo.errors import LogError, StreamtopoError
 from streamtopo.integrations.faust.desk import Desk
-from streamtopo.integrations.faust.topics import Topics, config_of
+from streamtopo.integrations.faust.topics import Topics, TopicsMade
 from streamtopo.logs import Member, Outcome
 from streamtopo.records import Columns, Headers, TopicPartition
 
@@ -34,8 +33,7 @@ class Waiting(NamedTuple):
     written: asyncio.Future[RecordMetadata]
 
 
-class Producer(base.Producer):
-    _topics: Topics
+class Producer(TopicsMade, base.Producer):
     _member: Member
 
     def __init__(self, transport: Any, loop: asyncio.AbstractEventLoop | None = None, **kwargs: Any) -> None:
@@ -68,22 +66,6 @@ class Producer(base.Producer):
         await super().on_stop()
 
     # -- topics
-
-    async def create_topic(
-        self,
-        topic: str,
-        partitions: int,
-        replication: int,
-        *,
-        config: Mapping[str, Any] | None = None,
-        timeout: Seconds = 20.0,
-        retention: Seconds | None = None,
-        compacting: bool | None = None,
-        deleting: bool | None = None,
-        ensure_created: bool = False,
-    ) -> None:
-        wanted = config_of(config, retention, compacting, deleting)
-        await self._desk.do(self._topics.create, topic, partitions, wanted)
 
     def key_partition(self, topic: str, key: bytes | None) -> TP:
         return TP(topic, self._topics.partition(topic, key))

@@ -11,6 +11,7 @@ from faust.types import AppT
 from mode.utils.times import Seconds, want_seconds
 
 from streamtopo.errors import LogError
+from streamtopo.integrations.faust.desk import Desk
 from streamtopo.logs import Log, Topic
 from streamtopo.partitioning import partition_of
 
@@ -56,6 +57,29 @@ class Topics:
         if choose is not None:
             return int(choose(key, list(range(partitions)), list(range(partitions))))
         return next(self._keyless) % partitions if key is None else partition_of(key, partitions)
+
+
+class TopicsMade:
+    """What Faust's consumers and producers have in common: either may be asked to make a topic."""
+
+    _desk: Desk
+    _topics: Topics
+
+    async def create_topic(
+        self,
+        topic: str,
+        partitions: int,
+        replication: int,
+        *,
+        config: Mapping[str, Any] | None = None,
+        timeout: Seconds = 30.0,
+        retention: Seconds | None = None,
+        compacting: bool | None = None,
+        deleting: bool | None = None,
+        ensure_created: bool = False,
+    ) -> None:
+        wanted = config_of(config, retention, compacting, deleting)
+        await self._desk.do(self._topics.create, topic, partitions, wanted)
 
 
 def config_of(

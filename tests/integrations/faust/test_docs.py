@@ -26,7 +26,7 @@ def test_the_programs_run(code: str) -> None:
 
 
 def test_the_app_runs(tmp_path: Path, log: EmbeddedLog, start: Callable[..., FaustWorker]) -> None:
-    assert len(PROGRAMS) == 3
+    assert len(PROGRAMS) == 4
     (app,) = (code for mark, _, code in BLOCKS if mark == "app: visits")
     (tmp_path / "visits.py").write_text(app)
     (shell,) = (code for mark, _, code in BLOCKS if mark == "shell")

@@ -1,0 +1,49 @@
+"""The times that a task's operators keep, each under a name that begins with that of its store, if it has one."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass
+class OperatorClock:
+    """A time that an operator keeps: the latest it has seen, or the last it acted on."""
+
+    time: int = -1
+
+
+class Clocks:
+    def __init__(self) -> None:
+        self._by_name: dict[str, OperatorClock] = {}
+        self._by_store: dict[str, list[OperatorClock]] = defaultdict(list)
+
+    def __getitem__(self, name: str) -> OperatorClock:
+        if name not in self._by_name:
+            self._by_name[name] = OperatorClock()
+            self._by_store[_store_of(name)].append(self._by_name[name])
+        return self._by_name[name]
+
+    def observed(self, store: str, time: int = -1) -> int:
+        """Take note of a time that was put through a view, if one is given; returns the store's largest so far."""
+        if time >= 0:
+            clock = self[f"{store}/put"]
+            clock.time = max(clock.time, time)
+        return max((clock.time for clock in self._by_store.get(store, ())), default=-1)
+
+    def times(self) -> dict[str, int]:
+        return {name: clock.time for name, clock in self._by_name.items()}
+
+    def restore(self, times: Mapping[str, int]) -> None:
+        for name, clock in self._by_name.items():
+            clock.time = times.get(name, -1)
+
+
+def time_of(store: str, times: Mapping[str, int]) -> int:
+    """A store's largest time among such as `Clocks.times` gives."""
+    return max((time for name, time in times.items() if _store_of(name) == store), default=-1)
+
+
+def _store_of(name: str) -> str:
+    return name.partition("/")[0]

@@ -1,0 +1,64 @@
+"""Which rows of one task's part of a store are asked for, and how they are read, as bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from streamtopo.engine.task import TaskId
+from streamtopo.stores import Reader, StoreSpec
+from streamtopo.stores.extent import Extent, latest_possible, oldest_live
+from streamtopo.stores.layout import SEGMENT_BYTES, prefix_of, timed_prefix_of
+
+Rows = Iterator[tuple[bytes, bytes]]
+"""Keys as they lie in the store, with the number of their segment in front if the store has segments."""
+
+
+class Place(NamedTuple):
+    """One task's part of a store."""
+
+    store: str
+    task: TaskId
+
+
+class Times(NamedTuple):
+    """How far a store is: as of its last commit, and at least as far as any of its rows."""
+
+    committed: int
+    reached: int
+
+
+class Span(NamedTuple):
+    """Rows with start <= key as it lies in the store < stop, None is the end; with an extent, only those in it."""
+
+    start: bytes = b""
+    stop: bytes | None = None
+    reverse: bool = False
+    extent: Extent | None = None
+
+    def after(self, key: bytes) -> Span:
+        """What of it comes after a row."""
+        return self._replace(stop=key) if self.reverse else self._replace(start=key + b"\0")
+
+
+def rows_in(reader: Reader, spec: StoreSpec, span: Span, times: Times) -> Rows:
+    """In the order of their keys as they lie in the store. Rows past the store's retention are not seen."""
+    prefix, cut = prefix_of(spec.name), segment_bytes(spec)
+    extent = span.extent and _seen(spec, span.extent, times)
+    for low, high in extent.places(spec, reverse=span.reverse) if extent else [(b"", None)]:
+        start, stop = max(low, span.start), min((end for end in (high, span.stop) if end is not None), default=None)
+        past = timed_prefix_of(spec.name) if stop is None else prefix + stop
+        for stored, row in reader.scan(prefix + start, past, reverse=span.reverse):
+            key = stored[len(prefix) :]
+            if extent is None or extent.has(spec, key[cut:]):
+                yield key, row
+
+
+def segment_bytes(spec: StoreSpec) -> int:
+    """How many bytes stand in front of a key where it lies in the store."""
+    return SEGMENT_BYTES if spec.segment else 0
+
+
+def _seen(spec: StoreSpec, extent: Extent, times: Times) -> Extent:
+    start, stop = oldest_live(spec, times.committed), latest_possible(times.reached)
+    return extent._replace(start=max(extent.start, start), stop=min(extent.stop, stop))

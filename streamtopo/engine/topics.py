@@ -6,7 +6,7 @@ import logging
 import time
 
 from streamtopo.config import WorkerConfig
-from streamtopo.engine.fingerprint import compare, fingerprint, text_of
+from streamtopo.engine.fingerprint import compare, fingerprint, note_of, text_of
 from streamtopo.engine.plan import Plan, absent, missing, plan
 from streamtopo.errors import PartitionError
 from streamtopo.logs import Log, Topic
@@ -61,7 +61,7 @@ class Topics:
         self._create_missing()
         existing = dict(self._log.topics())
         planned = plan(self._topology, existing)
-        note = f"{self._topology.application_id}/fingerprint"
+        note = note_of(self._topology)
         now = fingerprint(self._topology, planned)
         for line in compare(None if self._config.accept_changes else self._log.note(note), now):
             logger.info("new since the last start: %s", line)

@@ -9,9 +9,8 @@ from dataclasses import fields
 from enum import Enum
 from typing import Any
 
-from streamtopo.config import WorkerConfig
+from streamtopo.config import DURATIONS, WorkerConfig
 
-_DURATIONS = {"commit_interval", "commit_pause"}
 _TOKEN = "STREAMTOPO_WEB_TOKEN"
 
 
@@ -39,4 +38,4 @@ def _option(name: str, value: Any) -> Iterator[str]:
     elif isinstance(value, Enum):
         yield f"{flag}={value.value}"
     else:
-        yield f"{flag}={value}{'ms' if name in _DURATIONS else ''}"
+        yield f"{flag}={value}{'ms' if name in DURATIONS else ''}"

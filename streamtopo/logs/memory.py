@@ -259,7 +259,7 @@ class _Partition:
         if not self.start <= offset <= self.end:
             raise LogError(
                 f"offset {offset} of {source} is outside of what the log has ({self.start} to {self.end}); "
-                "reset the group's position to one of these"
+                "reset the group's position to one of these (streamtopo reset)"
             )
         first = bisect_left(self.offsets, offset)
         rows = slice(first, first + limit)

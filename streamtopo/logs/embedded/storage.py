@@ -157,7 +157,7 @@ def check_inside(source: TopicPartition, offset: int, known: Extent) -> None:
     if not known.start <= offset <= known.end:
         raise LogError(
             f"offset {offset} of {source} is outside of what the log has ({known.start} to {known.end}); "
-            "reset the group's position to one of these"
+            "reset the group's position to one of these (streamtopo reset)"
         )
 
 

@@ -11,6 +11,9 @@ from typing import Any
 from streamtopo.durations import milliseconds
 from streamtopo.errors import ConfigError
 
+DURATIONS = ("commit_interval", "commit_pause", "idle_advance", "wait_for_topics")
+"""Fields of the config that are milliseconds."""
+
 
 class OnError(Enum):
     """What happens to a record that a step, or a serde, cannot take."""
@@ -47,6 +50,10 @@ class WorkerConfig:
     """Milliseconds without a record after which stream time goes on with the wall clock; 0: it stands still."""
     create_topics: int = 0
     """Create a topic that is read or written and does not exist, with so many partitions; 0 refuses."""
+    no_create: bool = False
+    """Create no topic, not even an internal one, nor what the log would keep the topology's fingerprint in."""
+    wait_for_topics: int = 0
+    """Milliseconds to wait for topics that are missing, before the worker refuses to start."""
     accept_changes: bool = False
     """Start although the topology no longer fits the state it left behind."""
 
@@ -69,8 +76,7 @@ def config_of(**options: Any) -> WorkerConfig:
     known = {field.name for field in fields(WorkerConfig)}
     for name in options.keys() - known:
         raise ConfigError(f'there is no option "{name}"; the options are {", ".join(sorted(known))}')
-    parse: dict[str, Callable[[Any], int]] = dict.fromkeys(("cache", "memory"), size)
-    parse |= dict.fromkeys(("commit_interval", "commit_pause", "idle_advance"), milliseconds)
+    parse = {**dict.fromkeys(DURATIONS, milliseconds), "cache": size, "memory": size}
     return WorkerConfig(**{name: _parsed(name, value, parse.get(name)) for name, value in options.items()})
 
 

@@ -13,6 +13,7 @@ from streamtopo.cli.groups import groups
 from streamtopo.cli.produce import produce
 from streamtopo.cli.query import query
 from streamtopo.cli.reconcile import reconcile
+from streamtopo.cli.reset import reset
 from streamtopo.cli.rollup import rollup
 from streamtopo.cli.topics import topics
 from streamtopo.cli.worker import worker
@@ -27,5 +28,5 @@ def main() -> None:
     """
 
 
-for command in (broker, completion, consume, graph, groups, produce, query, reconcile, rollup, topics, worker):
+for command in (broker, completion, consume, graph, groups, produce, query, reconcile, reset, rollup, topics, worker):
     main.add_command(command)

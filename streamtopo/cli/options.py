@@ -122,6 +122,8 @@ FIELDS = {
     "guarantee": Field(click.Choice([one.value for one in Guarantee]), "At least once is faster on Kafka only."),
     "idle_advance": Field(duration, "Without records for so long stream time follows the clock; 0: it stands.", "0ms"),
     "create_topics": Field(click.IntRange(min=0), "Create a missing topic with so many partitions; 0 refuses."),
+    "no_create": Field(bool, "Create no topics at all: the internal ones must be there too."),
+    "wait_for_topics": Field(duration, "Wait so long for topics that are missing.", "0ms"),
     "accept_changes": Field(bool, "Start although the topology no longer fits the state it left behind."),
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from streamtopo.engine.plan import CHANGELOG_CONFIG, REPARTITION_CONFIG, plan
+from streamtopo.engine.plan import CHANGELOG_CONFIG, REPARTITION_CONFIG, plan, policy_of
 from streamtopo.logs import Topic
 from streamtopo.topology import Topology
 
@@ -66,6 +66,9 @@ def _internal(topic: Topic, kind: str, known: Topic | None) -> Needed:
     partitions = topic.partitions or (known.partitions if known else None)
     state = "to create"
     if known is not None:
-        differs = topic.partitions and known.partitions != topic.partitions
-        state = f"exists with {known.partitions} partitions" if differs else "exists"
+        state = "exists"
+        if topic.partitions and known.partitions != topic.partitions:
+            state = f"exists with {known.partitions} partitions"
+        elif policy_of(known) != policy_of(topic):
+            state = f"exists with cleanup.policy={policy_of(known)}"
     return Needed(topic.name, kind, partitions, dict(topic.config), state)

@@ -8,9 +8,7 @@ from dataclasses import fields
 from enum import Enum
 from typing import Any
 
-from streamtopo.config import WorkerConfig
-
-_DURATIONS = {"commit_interval", "commit_pause"}
+from streamtopo.config import DURATIONS, WorkerConfig
 
 
 def command(app: str, log: str, config: WorkerConfig, lifeline: int, more: Sequence[str] = ()) -> list[str]:
@@ -35,4 +33,4 @@ def _option(name: str, value: Any) -> Iterator[str]:
     elif isinstance(value, Enum):
         yield f"{flag}={value.value}"
     else:
-        yield f"{flag}={value}{'ms' if name in _DURATIONS else ''}"
+        yield f"{flag}={value}{'ms' if name in DURATIONS else ''}"

@@ -10,10 +10,17 @@ from streamtopo.topology import Topology
 
 Fingerprint = dict[str, str]
 """A line for each store and internal topic: what must not change. Stateless nodes leave nothing behind."""
+_TOPIC = "topic "
+_UNFINISHED = {"reset": "begun and not finished; let streamtopo reset end it"}
+
+
+def note_of(topology: Topology) -> str:
+    """The name under which the log keeps it."""
+    return f"{topology.application_id}/fingerprint"
 
 
 def fingerprint(topology: Topology, planned: Plan) -> Fingerprint:
-    lines = {f"topic {topic.name}": f"{topic.partitions} partitions" for topic in planned.internal}
+    lines = {f"{_TOPIC}{topic.name}": f"{topic.partitions} partitions" for topic in planned.internal}
     for subtopology, tasks in zip(planned.subtopologies, planned.tasks, strict=True):
         for spec in subtopology.stores if tasks else ():
             lines[f"store {spec.name}"] = (
@@ -24,7 +31,7 @@ def fingerprint(topology: Topology, planned: Plan) -> Fingerprint:
 
 def compare(text: str | None, now: Fingerprint) -> list[str]:
     """What is new since `text` was kept; raises if something that was left behind is gone or different."""
-    before: Fingerprint = orjson.loads(text) if text else {}
+    before = _lines(text)
     broken = [
         f"  {name}: {was} -> {now.get(name, 'gone')}" for name, was in sorted(before.items()) if now.get(name) != was
     ]
@@ -38,3 +45,17 @@ def compare(text: str | None, now: Fingerprint) -> list[str]:
 
 def text_of(now: Fingerprint) -> str:
     return orjson.dumps(now, option=orjson.OPT_SORT_KEYS).decode()
+
+
+def topics_of(text: str | None) -> set[str]:
+    """The internal topics that were left behind."""
+    return {name.removeprefix(_TOPIC) for name in _lines(text) if name.startswith(_TOPIC)}
+
+
+def unfinished(text: str | None) -> str:
+    """What no topology fits: its state and its positions are being taken away."""
+    return text_of(_lines(text) | _UNFINISHED)
+
+
+def _lines(text: str | None) -> Fingerprint:
+    return dict(orjson.loads(text)) if text else {}

@@ -40,6 +40,11 @@ def absent(kind: str, topic: str) -> PartitionError:
     )
 
 
+def policy_of(topic: Topic) -> str:
+    """What becomes of its old records."""
+    return topic.config.get("cleanup.policy", "delete")
+
+
 def plan(topology: Topology, existing: Mapping[str, Topic]) -> Plan:
     subtopologies = topology.subtopologies()
     reads = tuple(_topics_read(topology, subtopology, existing) for subtopology in subtopologies)

@@ -6,16 +6,18 @@ import logging
 import time
 
 from streamtopo.config import WorkerConfig
-from streamtopo.engine.fingerprint import compare, fingerprint, text_of
-from streamtopo.engine.plan import Plan, absent, missing, plan
+from streamtopo.engine.fingerprint import compare, fingerprint, note_of, text_of
+from streamtopo.engine.plan import Plan, absent, missing, plan, policy_of
 from streamtopo.errors import PartitionError
 from streamtopo.logs import Log, Topic
+from streamtopo.logs.topics import check_equal
 from streamtopo.topology import Topology
 
 logger = logging.getLogger("streamtopo")
 
 _BETWEEN_CHECKS = 1.0
 """Seconds between two looks whether the topics are still there."""
+_PAUSE = 0.1
 
 
 class Topics:
@@ -23,6 +25,7 @@ class Topics:
         self._topology = topology
         self._log = log
         self._config = config
+        self._creates = 0 if config.no_create else config.create_topics
         self._counts: dict[str, int] = {}
         self._checked = 0.0
         self.plan = self._prepare()
@@ -41,14 +44,16 @@ class Topics:
         """A topic that is gone leaves nothing to do, which would look like having caught up."""
         self._checked = time.monotonic()
         existing = self._log.topics()
-        for name, (kind, id) in self._used.items():
-            if name not in existing or existing[name].id != id:
+        for name, (kind, topic) in self._used.items():
+            if name not in existing or existing[name].id != topic.id:
                 raise _deleted(kind, name, again=name in existing)
+            if existing[name].partitions != topic.partitions:
+                raise _resized(kind, topic, existing[name].partitions)
 
     def partitions(self, topic: str) -> int:
         if topic not in self._counts:
-            if self._config.create_topics and topic not in self._log.topics():
-                self._log.create(Topic(topic, self._config.create_topics))
+            if self._creates and topic not in self._log.topics():
+                self._log.create(Topic(topic, self._creates))
             self._counts = {name: known.partitions for name, known in self._log.topics().items()}
         if topic not in self._counts:
             raise PartitionError(
@@ -61,39 +66,70 @@ class Topics:
         self._create_missing()
         existing = dict(self._log.topics())
         planned = plan(self._topology, existing)
-        note = f"{self._topology.application_id}/fingerprint"
+        note = note_of(self._topology)
         now = fingerprint(self._topology, planned)
         for line in compare(None if self._config.accept_changes else self._log.note(note), now):
             logger.info("new since the last start: %s", line)
         for topic in planned.internal:
-            self._log.create(_as_it_is(topic, existing.get(topic.name)))
-        self._log.write_note(note, text_of(now))
+            self._have(topic, existing.get(topic.name))
+        if not self._config.no_create:
+            self._log.write_note(note, text_of(now))
         self._planned_for = existing.keys() | {topic.name for topic in planned.internal}
-        self._used = self._kinds_and_ids(planned)
+        self._used = self._kinds_and_topics(planned)
         return planned
 
-    def _create_missing(self) -> None:
-        for name, kind in missing(self._topology, self._log.topics()).items():
-            if not self._config.create_topics:
-                raise absent(kind, name)
-            self._log.create(Topic(name, self._config.create_topics))
-            logger.info('created %s topic "%s" with %d partitions', kind, name, self._config.create_topics)
+    def _have(self, internal: Topic, existing: Topic | None) -> None:
+        if not self._config.no_create:
+            self._log.create(_as_it_is(internal, existing))
+        elif existing is None:
+            raise _not_created(internal)
+        else:
+            check_equal(existing, _as_it_is(internal, existing))
 
-    def _kinds_and_ids(self, planned: Plan) -> dict[str, tuple[str, str]]:
+    def _create_missing(self) -> None:
+        for name, kind in (self._missing() if self._creates else self._still_missing()).items():
+            if not self._creates:
+                raise absent(kind, name)
+            self._log.create(Topic(name, self._creates))
+            logger.info('created %s topic "%s" with %d partitions', kind, name, self._creates)
+
+    def _missing(self) -> dict[str, str]:
+        return missing(self._topology, self._log.topics())
+
+    def _still_missing(self) -> dict[str, str]:
+        """After waiting for them as long as that may take."""
+        deadline = time.monotonic() + self._config.wait_for_topics / 1000
+        waited_for: dict[str, str] = {}
+        while (gone := self._missing()) and time.monotonic() < deadline:
+            if gone != waited_for:
+                logger.info("waiting for %s", ", ".join(f'{kind} topic "{name}"' for name, kind in gone.items()))
+                waited_for = gone
+            time.sleep(_PAUSE)
+        return gone
+
+    def _kinds_and_topics(self, planned: Plan) -> dict[str, tuple[str, Topic]]:
         """Of all topics that must stay; those that match a pattern may come and go."""
         kinds = missing(self._topology, {}) | {topic.name: "internal" for topic in planned.internal}
         existing = self._log.topics()
         for name, kind in kinds.items():
             if name not in existing:  # deleted a moment ago
                 raise absent(kind, name)
-        return {name: (kind, existing[name].id) for name, kind in kinds.items()}
+        return {name: (kind, existing[name]) for name, kind in kinds.items()}
+
+
+def _not_created(topic: Topic) -> PartitionError:
+    config = "".join(f" --config {name}={value}" for name, value in topic.config.items())
+    return PartitionError(
+        f'internal topic "{topic.name}" does not exist, and is not to be created; do so (streamtopo topics create '
+        f"{topic.name} --partitions {topic.partitions}{config}), or start without --no-create"
+    )
 
 
 def _as_it_is(topic: Topic, existing: Topic | None) -> Topic:
     """An internal topic keeps the config it was created with, unless that means something else."""
     if existing is None or dict(existing.config) == dict(topic.config):
         return topic
-    kept, wanted = (one.config.get("cleanup.policy", "delete") for one in (existing, topic))
+    kept, wanted = policy_of(existing), policy_of(topic)
     if kept != wanted:
         raise PartitionError(
             f'internal topic "{topic.name}" exists with cleanup.policy={kept}, and the topology needs {wanted}; keep '
@@ -106,6 +142,13 @@ def _as_it_is(topic: Topic, existing: Topic | None) -> Topic:
         dict(topic.config),
     )
     return topic._replace(config=existing.config)
+
+
+def _resized(kind: str, topic: Topic, partitions: int) -> PartitionError:
+    return PartitionError(
+        f'{kind} topic "{topic.name}" has {partitions} partitions by now, and had {topic.partitions} when the worker '
+        "started, so that keys go elsewhere; start it again, after streamtopo reset if it keeps state by such keys"
+    )
 
 
 def _deleted(kind: str, topic: str, *, again: bool) -> PartitionError:

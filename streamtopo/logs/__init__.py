@@ -139,6 +139,10 @@ class Log(Protocol):
 
     def end(self, partition: TopicPartition) -> int: ...
 
+    def offset_at(self, partition: TopicPartition, timestamp: int) -> int:
+        """Of the first record with this timestamp or a later one; the end if there is none."""
+        ...
+
     def delete_before(self, partition: TopicPartition, offset: int) -> None: ...
 
     def join(
@@ -153,6 +157,10 @@ class Log(Protocol):
 
     def groups(self) -> Mapping[str, GroupState]:
         """Every group that has a member alive, or a position."""
+        ...
+
+    def place_group(self, group: str, positions: Mapping[TopicPartition, Position]) -> None:
+        """Let the group stand at these positions and at no others; an error while it has members alive."""
         ...
 
     def note(self, name: str) -> str | None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TypeVar
 
+from streamtopo.errors import LogError
 from streamtopo.logs import Topic
 from streamtopo.records import TopicPartition
 
@@ -72,3 +73,9 @@ def share_out(work: Iterable[Unit], members: Sequence[str], owners: Mapping[Unit
     spare = [member for turn in range(least + 1) for member in by_holding if len(held[member]) <= turn < room[member]]
     orphans = [unit for unit in units if unit not in given]
     return dict(given) | dict(zip(orphans, spare, strict=True))
+
+
+def check_no_members(group: str, members: Collection[str]) -> None:
+    if members:
+        count = f"{len(members)} member{'s' if len(members) > 1 else ''} alive"
+        raise LogError(f'group "{group}" has {count}, which would go on from where it was; stop its workers first')

@@ -10,7 +10,7 @@ from math import inf
 
 from streamtopo.errors import LogError
 from streamtopo.logs import Committed, GroupState, Outcome, Revoking, Topic, ignored
-from streamtopo.logs.groups import Subscription, share_of
+from streamtopo.logs.groups import Subscription, check_no_members, share_of
 from streamtopo.logs.topics import check_equal
 from streamtopo.records import Batch, Columns, Headers, Position, TopicPartition
 
@@ -66,6 +66,10 @@ class MemoryLog:
     def end(self, partition: TopicPartition) -> int:
         return self._partition(partition).end
 
+    def offset_at(self, partition: TopicPartition, timestamp: int) -> int:
+        with self._changed:
+            return self._partition(partition).offset_at(timestamp)
+
     def delete_before(self, partition: TopicPartition, offset: int) -> None:
         with self._changed:
             self._partition(partition).delete_before(offset)
@@ -88,6 +92,12 @@ class MemoryLog:
         with self._changed:
             states = {name: group.state() for name, group in sorted(self._groups.items())}
             return {name: state for name, state in states.items() if state.members or state.positions}
+
+    def place_group(self, group: str, positions: Mapping[TopicPartition, Position]) -> None:
+        with self._changed:
+            known = self._groups.setdefault(group, _Group())
+            check_no_members(group, known.members)
+            known.positions = dict(positions)
 
     def note(self, name: str) -> str | None:
         return self._notes.get(name)
@@ -249,7 +259,7 @@ class _Partition:
         if not self.start <= offset <= self.end:
             raise LogError(
                 f"offset {offset} of {source} is outside of what the log has ({self.start} to {self.end}); "
-                "reset the group's position to one of these"
+                "reset the group's position to one of these (streamtopo reset)"
             )
         first = bisect_left(self.offsets, offset)
         rows = slice(first, first + limit)
@@ -273,6 +283,10 @@ class _Partition:
             if size >= most_bytes:
                 return row - first + 1
         return limit
+
+    def offset_at(self, timestamp: int) -> int:
+        times = zip(self.offsets, self.timestamps, strict=True)
+        return next((offset for offset, time in times if time >= timestamp), self.end)
 
     def delete_before(self, offset: int) -> None:
         self.start = min(max(offset, self.start), self.end)

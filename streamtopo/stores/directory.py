@@ -25,6 +25,7 @@ logger = logging.getLogger("streamtopo")
 FORMAT = 1
 """Of the files below a task directory; raised when older programs would misread them."""
 
+_FORMAT_FILE = "format.json"
 _LONGEST_NAME = 150
 _TROUBLES = {
     errno.EROFS: "is on a read-only file system; make it writable, or give --state-dir another place",
@@ -91,6 +92,26 @@ class StateDirectory:
     def tasks(self) -> list[str]:
         """The names of the task directories there are."""
         return sorted(path.name for path in self.path.iterdir() if path.is_dir()) if self.path.is_dir() else []
+
+    def kept(self) -> list[Path]:
+        """The directories of its tasks, also those that lie beside others."""
+        found = [self.path / name for name in self.tasks()]
+        return [path for path in found if (path / _FORMAT_FILE).is_file()]
+
+    def delete(self) -> None:
+        """All of it; StoreInUse, and nothing is deleted, while anything is in use."""
+        locks: list[int] = []
+        with explained(self.path):
+            try:
+                for path in self.kept():
+                    lock = _lock(path)
+                    if lock is None:
+                        raise StoreInUse(_refused(path, holder(path)))
+                    locks.append(lock)
+                for path in self.kept():
+                    shutil.rmtree(path)
+            finally:
+                _unlock(locks)
 
     def _take(self, name: str) -> tuple[Path, int]:
         """A directory and its lock: one that is free, or a fresh one if the others' owners stopped."""
@@ -222,7 +243,7 @@ def _newest(locks: dict[Path, int]) -> tuple[Path, int]:
 
 
 def _check_format(path: Path) -> None:
-    file = path / "format.json"
+    file = path / _FORMAT_FILE
     with suppress(FileNotFoundError, ValueError):
         found = json.loads(file.read_text())["format"]
         if found > FORMAT:

@@ -160,7 +160,11 @@ def test_a_plan_where_sources_are_there_has_counts(run: Run, log: Log) -> None:
 def test_a_plan_shows_an_internal_topic_that_does_not_fit(run: Run, log: Log) -> None:
     log.create(Topic("sentences", 3))
     log.create(Topic("wordcount-counts-repartition", 2))
-    assert lines(run)[2][:4] == ["wordcount-counts-repartition", "repartition", "3", "exists with 2 partitions"]
+    log.create(Topic("wordcount-counts-changelog", 3))
+    assert [line[:4] for line in lines(run)[2:]] == [
+        ["wordcount-counts-repartition", "repartition", "3", "exists with 2 partitions"],
+        ["wordcount-counts-changelog", "changelog", "3", "exists with cleanup.policy=delete"],
+    ]
 
 
 def test_a_plan_knows_patterns_and_topics_that_are_read_and_written(run: Run, log: Log, folder: Path) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from threading import Thread
+from typing import Any
+
 import pytest
 
 from streamtopo import StreamsBuilder, Topology, Worker
-from streamtopo.errors import PartitionError
+from streamtopo.errors import LogError, PartitionError
 from streamtopo.logs import Topic
 from streamtopo.logs.memory import MemoryLog
 from streamtopo.stores import StoreSpec
@@ -20,11 +23,11 @@ def counting() -> Topology:
     return builder.build()
 
 
-def started(log: MemoryLog) -> None:
+def started(log: MemoryLog, **options: Any) -> None:
     def open_store(stores: tuple[StoreSpec, ...], partition: int) -> MemoryStore:
         return MemoryStore()
 
-    Worker(counting(), log, open_store).close()
+    Worker(counting(), log, open_store, **options).close()
 
 
 @pytest.fixture
@@ -61,3 +64,35 @@ def test_a_second_start_says_nothing(log: MemoryLog, caplog: pytest.LogCaptureFi
     caplog.clear()
     started(log)
     assert caplog.text == ""
+
+
+def test_nothing_is_created_where_that_is_asked_for(log: MemoryLog) -> None:
+    with pytest.raises(PartitionError, match=rf"create {CHANGELOG} --partitions 1 --config cleanup.policy=compact\)"):
+        started(log, no_create=True)
+    assert list(log.topics()) == ["in"]
+    log.create(Topic(CHANGELOG, 2, {"cleanup.policy": "compact"}))
+    with pytest.raises(LogError, match="exists with 2 partitions, not 1"):
+        started(log, no_create=True)
+    log.delete(CHANGELOG)
+    log.create(Topic(CHANGELOG, 1, {"cleanup.policy": "compact"}))
+    started(log, no_create=True, create_topics=4)
+    assert log.note("app/fingerprint") is None
+    log.delete("in")
+    with pytest.raises(PartitionError, match='source topic "in" does not exist'):
+        started(log, no_create=True, create_topics=4)
+
+
+def test_a_topic_that_comes_in_time_is_waited_for(log: MemoryLog, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "streamtopo")
+    log.delete("in")
+    with pytest.raises(PartitionError, match='source topic "in" does not exist'):
+        started(log, wait_for_topics="1ms")
+    starting = Thread(target=lambda: started(log, wait_for_topics="1m"))
+    caplog.clear()
+    starting.start()
+    while not caplog.messages:
+        starting.join(0.01)
+    assert caplog.messages == ['waiting for source topic "in"']
+    log.create(Topic("in", 1))
+    starting.join()
+    assert CHANGELOG in log.topics()

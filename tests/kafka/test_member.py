@@ -14,7 +14,8 @@ from streamtopo.broker import Cluster
 from streamtopo.errors import LogError
 from streamtopo.logs import Topic
 from streamtopo.logs.kafka import KafkaLog, KafkaMember
-from streamtopo.logs.kafka.transactions import Transactions, places
+from streamtopo.logs.kafka.admin import places
+from streamtopo.logs.kafka.transactions import Transactions
 from streamtopo.logs.opening import open_log
 from streamtopo.records import Columns, Position, TopicPartition
 from tests.kafka.brokers import emptied

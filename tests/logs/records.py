@@ -30,6 +30,10 @@ def numbered(count: int) -> Columns:
     return rows(*(b"%d" % number for number in range(count)))
 
 
+def at_times(*timestamps: int) -> Columns:
+    return Columns([None] * len(timestamps), [b"x"] * len(timestamps), list(timestamps))
+
+
 def keyed(pairs: str) -> Columns:
     """`keyed("a1 b2 a-")`: key a with value 1, b with 2, and a deleted."""
     keys: list[bytes | None] = [pair[:1].encode() for pair in pairs.split()]

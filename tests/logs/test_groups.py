@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from streamtopo.errors import LogError
 from streamtopo.logs import GroupState, Topic
 from streamtopo.logs.embedded import EmbeddedLog
 from streamtopo.records import Position, TopicPartition
@@ -77,6 +80,30 @@ def test_a_deleted_topic_leaves_no_position(log: AnyLog) -> None:
     member.commit({partition: Position(0) for partition in member.assignment()})
     log.delete("t")
     until(lambda: [str(partition) for partition in log.groups()["g"].positions] == ["u/0"])
+
+
+def test_a_group_without_members_stands_where_it_is_placed(log: AnyLog) -> None:
+    log.place_group("g", at(5, 6))
+    assert log.groups() == {"g": GroupState({}, at(5, 6))}
+    log.place_group("g", {T1: Position(1)})
+    member = join(log)
+    settled(member)
+    assert member.committed([T0, T1]) == {T1: Position(1)}
+    member.commit({T1: Position(2, "remembered")})
+    member.leave()
+    log.place_group("g", at(0, 0))
+    assert log.groups()["g"].positions == at(0, 0)
+    log.place_group("g", {})
+    assert log.groups() == {}
+
+
+def test_a_group_with_members_alive_is_left_where_it_is(log: AnyLog) -> None:
+    member = join(log)
+    settled(member)
+    member.commit(at(3, 4))
+    with pytest.raises(LogError, match=r'group "g" has 1 member alive, .*; stop its workers first'):
+        log.place_group("g", at(0, 0))
+    assert log.groups()["g"].positions == at(3, 4)
 
 
 def test_a_killed_process_is_no_member_any_more(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from streamtopo.errors import LogError
 from streamtopo.logs import Topic
 from streamtopo.records import Batch, Columns, Headers, TopicPartition
-from tests.logs.records import T0, T1, AnyLog, OwnLog, drain, keyed, numbered, reader, rows, values
+from tests.logs.records import T0, T1, AnyLog, OwnLog, at_times, drain, keyed, numbered, reader, rows, values
 
 
 def test_what_is_appended_is_read_with_all_it_carries(log: AnyLog) -> None:
@@ -93,6 +93,22 @@ def test_delete_before_moves_the_start(log: AnyLog) -> None:
         assert log.start(T0) == start
         assert values(log) == [b"%d" % number for number in range(start, 5)]
     assert log.append(T0, rows(b"5")) == 6
+
+
+def test_the_offset_at_a_time_is_that_of_the_first_record_that_is_not_older(log: AnyLog) -> None:
+    """Not of the oldest one that is not."""
+    log.append(T0, at_times(10, 20, 15))
+    log.append(T0, at_times(30, 25))
+    expected = {0: 0, 10: 0, 11: 1, 20: 1, 21: 3, 30: 3, 31: 5, 99: 5}
+    assert {time: log.offset_at(T0, time) for time in expected} == expected
+    assert log.offset_at(T1, 0) == 0
+
+
+def test_what_is_deleted_is_not_found_by_its_time(log: AnyLog) -> None:
+    log.append(T0, at_times(10, 40, 20, 5))
+    log.append(T0, at_times(7, 30))
+    log.delete_before(T0, 2)
+    assert [log.offset_at(T0, time) for time in (0, 15, 25, 35)] == [2, 2, 5, 6]
 
 
 def test_compaction_keeps_the_last_of_each_key_at_its_offset(own_log: OwnLog) -> None:

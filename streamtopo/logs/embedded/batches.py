@@ -133,6 +133,10 @@ class Run:
         keys: list[bytes | None] = self._batch.column(0).to_pylist()
         return keys
 
+    def timestamps(self) -> list[int]:
+        timestamps: list[int] = self._batch.column(2).to_pylist()
+        return timestamps
+
     @property
     def key_bytes(self) -> int:
         return int(self._batch.column(0).nbytes)

@@ -16,7 +16,8 @@ from streamtopo.logs.embedded.cleaning import Cleaner, Policy
 from streamtopo.logs.embedded.database import Database, Now, reading, wall_clock, writing
 from streamtopo.logs.embedded.member import EmbeddedMember
 from streamtopo.logs.embedded.presence import LEASE, address_of, alive
-from streamtopo.records import Batch, Columns, TopicPartition
+from streamtopo.logs.groups import check_no_members
+from streamtopo.records import Batch, Columns, Position, TopicPartition
 
 
 class EmbeddedLog:
@@ -95,6 +96,16 @@ class EmbeddedLog:
         with self._database.connection() as connection:
             return storage.extent(connection, partition).end
 
+    def offset_at(self, partition: TopicPartition, timestamp: int) -> int:
+        with self._database.connection() as connection, reading(connection):
+            known = storage.extent(connection, partition)
+            blobs = storage.not_before(connection, known, partition.partition, timestamp)
+        for run in (Run.open(*blob).since(known.start) for blob in blobs):
+            for offset, time in zip(run.offsets, run.timestamps(), strict=True):
+                if time >= timestamp:
+                    return offset
+        return known.end
+
     # -- cleaning
 
     def delete_before(self, partition: TopicPartition, offset: int) -> None:
@@ -138,6 +149,12 @@ class EmbeddedLog:
         living = {id: owned for id, owned in state.members.items() if alive(members, id, self._lease)}
         addresses = {id: address for id in living if (address := address_of(members, id))}
         return state._replace(members=living, addresses=addresses)
+
+    def place_group(self, group: str, positions: Mapping[TopicPartition, Position]) -> None:
+        with self._database.connection() as connection, writing(connection):
+            if (state := roster.groups(connection).get(group)) is not None:
+                check_no_members(group, self._of_the_living(state).members)
+            roster.replace_positions(connection, group, positions)
 
     def note(self, name: str) -> str | None:
         with self._database.connection() as connection:

@@ -105,6 +105,11 @@ def write_positions(
     )
 
 
+def replace_positions(connection: sqlite3.Connection, group: str, positions: Mapping[TopicPartition, Position]) -> None:
+    connection.execute("DELETE FROM positions WHERE group_name = ?", (group,))
+    write_positions(connection, group, positions, {name: id for name, (id, _) in topics(connection).items()})
+
+
 def positions(connection: sqlite3.Connection, group: str) -> dict[TopicPartition, Position]:
     rows = connection.execute(
         "SELECT t.name, p.partition, p.next_offset, p.metadata FROM positions p JOIN topics t ON t.id = p.topic "

@@ -143,11 +143,21 @@ def find(
         cursor.close()
 
 
+def not_before(connection: sqlite3.Connection, known: Extent, partition: int, timestamp: int) -> list[Blob]:
+    """Batches whose newest record is of this time or later: the first two, as what is new in one may be deleted."""
+    rows = connection.execute(
+        "SELECT base_offset, data FROM batches "
+        "WHERE topic = ? AND partition = ? AND last_offset >= ? AND max_timestamp >= ? ORDER BY last_offset LIMIT 2",
+        (known.topic, partition, known.start, timestamp),
+    )
+    return [Blob(*row) for row in rows.fetchall()]
+
+
 def check_inside(source: TopicPartition, offset: int, known: Extent) -> None:
     if not known.start <= offset <= known.end:
         raise LogError(
             f"offset {offset} of {source} is outside of what the log has ({known.start} to {known.end}); "
-            "reset the group's position to one of these"
+            "reset the group's position to one of these (streamtopo reset)"
         )
 
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from confluent_kafka import (
+    OFFSET_END,
+    OFFSET_INVALID,
     ConsumerGroupTopicPartitions,
     IsolationLevel,
     KafkaError,
@@ -169,6 +171,12 @@ class Admin:
         """Where a reader of committed records must stop for now."""
         return self._offsets([partition], _END, IsolationLevel.READ_COMMITTED)[partition]
 
+    def offset_at(self, partition: TopicPartition, timestamp: int) -> int:
+        """Of the first record that is not older; the end if there is none."""
+        spec: Any = OffsetSpec.for_timestamp(max(timestamp, 0))
+        found = self._offsets([partition], spec, IsolationLevel.READ_UNCOMMITTED)[partition]
+        return self.end(partition) if found == OFFSET_END else found
+
     def _offsets(
         self, partitions: Iterable[TopicPartition], spec: Any, isolation: IsolationLevel
     ) -> dict[TopicPartition, int]:
@@ -183,7 +191,7 @@ class Admin:
                 partition = TopicPartition(place.topic, place.partition)
                 try:
                     offset = future.result().offset
-                    if offset >= 0:  # else the broker went away; the client does not say so
+                    if offset != OFFSET_INVALID:  # else the broker went away; the client does not say so
                         found[partition] = offset
                 except KafkaException as error:
                     if error_of(error).code() in NO_SUCH:
@@ -225,6 +233,21 @@ class Admin:
         found = self._client.list_consumer_group_offsets(wanted, request_timeout=_ONCE)[group].result()
         return positions_of(found.topic_partitions)
 
+    def delete_group(self, group: str) -> None:
+        with explained(f'delete the positions of the group "{group}"'):
+            try:
+                _answered(lambda: self._client.delete_consumer_groups([group], request_timeout=_ONCE)[group].result())
+            except KafkaException as error:
+                if error_of(error).code() != KafkaError.GROUP_ID_NOT_FOUND:
+                    raise
+
+    def place_group(self, group: str, positions: Mapping[TopicPartition, Position]) -> None:
+        if not positions:
+            return
+        wanted = [ConsumerGroupTopicPartitions(group, places(positions))]
+        with explained(f'move the group "{group}"'):
+            _answered(lambda: self._client.alter_consumer_group_offsets(wanted, request_timeout=_ONCE)[group].result())
+
     def configure_group(self, group: str, config: Mapping[str, str]) -> str | None:
         """Why the cluster would not; None if it did."""
         entries = [
@@ -265,3 +288,7 @@ def positions_of(places: Iterable[Any]) -> dict[TopicPartition, Position]:
         for place in places
         if place.offset >= 0
     }
+
+
+def places(positions: Mapping[TopicPartition, Position]) -> list[Any]:
+    return [Place(topic, number, offset, metadata) for (topic, number), (offset, metadata) in positions.items()]

@@ -100,7 +100,7 @@ def absent(partition: TopicPartition) -> LogError:
 def outside(partition: TopicPartition, offset: int, start: int, end: int) -> LogError:
     return LogError(
         f"offset {offset} of {partition} is outside of what the log has ({start} to {end}); "
-        "reset the group's position to one of these"
+        "reset the group's position to one of these (streamtopo reset)"
     )
 
 

@@ -9,6 +9,7 @@ from time import time_ns
 from weakref import WeakSet
 
 from streamtopo.logs import GroupState, Topic
+from streamtopo.logs.groups import check_no_members
 from streamtopo.logs.kafka.admin import Admin
 from streamtopo.logs.kafka.failing import absent
 from streamtopo.logs.kafka.member import KafkaMember
@@ -16,7 +17,7 @@ from streamtopo.logs.kafka.reader import Reader
 from streamtopo.logs.kafka.settings import Settings
 from streamtopo.logs.kafka.writer import Writer
 from streamtopo.logs.topics import check_equal
-from streamtopo.records import Batch, Columns, TopicPartition
+from streamtopo.records import Batch, Columns, Position, TopicPartition
 
 _NOTES = TopicPartition("__streamtopo-notes", 0)
 """Small texts, the last of each name; its two underscores keep it out of listings."""
@@ -69,6 +70,10 @@ class KafkaLog:
         self._check(partition)
         return self._admin.end(partition)
 
+    def offset_at(self, partition: TopicPartition, timestamp: int) -> int:
+        self._check(partition)
+        return self._admin.offset_at(partition, timestamp)
+
     def delete_before(self, partition: TopicPartition, offset: int) -> None:
         self._check(partition)
         if not self._admin.delete_before(partition, offset):
@@ -93,6 +98,13 @@ class KafkaLog:
 
     def groups(self) -> Mapping[str, GroupState]:
         return {name: state for name, state in self._admin.groups().items() if state.members or state.positions}
+
+    def place_group(self, group: str, positions: Mapping[TopicPartition, Position]) -> None:
+        state = self._admin.groups().get(group)
+        if state is not None:
+            check_no_members(group, state.members)
+            self._admin.delete_group(group)
+        self._admin.place_group(group, positions)
 
     def note(self, name: str) -> str | None:
         if not self._admin.count(_NOTES.topic):

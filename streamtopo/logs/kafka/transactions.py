@@ -9,10 +9,10 @@ from functools import partial
 from typing import Any, Protocol
 
 from confluent_kafka import KafkaError, KafkaException, Producer
-from confluent_kafka import TopicPartition as Place
 
 from streamtopo.errors import LogError
 from streamtopo.logs import Committed, Outcome
+from streamtopo.logs.kafka.admin import places
 from streamtopo.logs.kafka.bounded import returned
 from streamtopo.logs.kafka.failing import PURGED, Complaints, error_of, explained, reason_of
 from streamtopo.logs.kafka.settings import PATIENCE, Settings
@@ -187,7 +187,3 @@ class Deliveries:
 
     def close(self) -> None:
         self.abort()
-
-
-def places(positions: Mapping[TopicPartition, Position]) -> list[Any]:
-    return [Place(topic, number, offset, metadata) for (topic, number), (offset, metadata) in positions.items()]

@@ -1,0 +1,114 @@
+"""An application's way back: where it is to read on, and what of its own has to go for that."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping
+from typing import NamedTuple
+
+from streamtopo.engine.fingerprint import note_of, topics_of, unfinished
+from streamtopo.errors import LogError
+from streamtopo.logs import Log, Topic
+from streamtopo.logs.groups import check_no_members
+from streamtopo.records import Position, TopicPartition
+from streamtopo.stores.directory import StateDirectory
+from streamtopo.topology import Topology
+
+Where = Callable[[Log, TopicPartition, int | None], int | None]
+"""Where a group is to stand that stands at this offset, or nowhere yet; None leaves it there."""
+_PAUSE = 0.1
+
+
+class Move(NamedTuple):
+    partition: TopicPartition
+    before: int | None
+    after: int
+
+
+class Reset(NamedTuple):
+    group: str
+    moves: list[Move]
+    kept: dict[TopicPartition, Position]
+    """Where the group stands in other topics, which it goes on to read from there."""
+    topics: list[str]
+    """The repartition topics and changelogs that there are, also of earlier versions of the topology."""
+
+
+def to_earliest(log: Log, partition: TopicPartition, before: int | None) -> int:
+    return log.start(partition)
+
+
+def to_latest(log: Log, partition: TopicPartition, before: int | None) -> int:
+    return log.end(partition)
+
+
+def to_offset(offset: int) -> Where:
+    return lambda log, partition, before: offset
+
+
+def to_time(timestamp: int) -> Where:
+    return lambda log, partition, before: log.offset_at(partition, timestamp)
+
+
+def shift_by(records: int) -> Where:
+    return lambda log, partition, before: (log.start(partition) if before is None else before) + records
+
+
+def plan_reset(topology: Topology, log: Log, where: Where, topics: Collection[str] = ()) -> Reset:
+    """To stand there in all topics that the application reads, or in these; never outside of what a topic has."""
+    existing = log.topics()
+    read = _read(topology, existing)
+    for unknown in sorted(set(topics) - set(read)):
+        names = ", ".join(read) or "none"
+        raise LogError(
+            f'"{topology.application_id}" does not read the topic "{unknown}"; of those there are, it reads {names}'
+        )
+    state = log.groups().get(topology.application_id)
+    before = {partition: position.offset for partition, position in state.positions.items()} if state else {}
+    chosen = [TopicPartition(name, n) for name in sorted(topics) or read for n in range(existing[name].partitions)]
+    moves = []
+    for partition in chosen:
+        offset = where(log, partition, before.get(partition))
+        if offset is not None:
+            inside = min(max(offset, log.start(partition)), log.end(partition))
+            moves.append(Move(partition, before.get(partition), inside))
+    moved = {move.partition for move in moves}
+    internal = _internal(topology, log.note(note_of(topology))) & existing.keys()
+    others = existing.keys() - internal
+    kept = {part: Position(at) for part, at in before.items() if part.topic in others and part not in moved}
+    return Reset(topology.application_id, moves, kept, sorted(internal))
+
+
+def _read(topology: Topology, existing: Mapping[str, Topic]) -> list[str]:
+    """The topics of others that there are; those of global stores are read anew at every start."""
+    sources = [source for part in topology.subtopologies() for source in part.sources]
+    internal = {*topology.repartitions, *map(topology.topic_of, topology.repartitions)}
+    return sorted(name for name in existing.keys() - internal if any(source.reads(name) for source in sources))
+
+
+def _internal(topology: Topology, note: str | None) -> set[str]:
+    changelogs = map(topology.changelog_of, topology.stores)
+    return {*map(topology.topic_of, topology.repartitions), *changelogs, *topics_of(note)}
+
+
+def reset(topology: Topology, log: Log, planned: Reset, state: StateDirectory, *, patience: float = 0.0) -> None:
+    """What was planned, while no worker is at work; waits so many seconds for those that the log still has.
+
+    Until all of it is done no worker starts: one would read from the one place with the state of the other.
+    """
+    _wait_until_empty(log, planned.group, patience)
+    state.delete()
+    note = note_of(topology)
+    log.write_note(note, unfinished(log.note(note)))
+    for topic in planned.topics:
+        log.delete(topic)
+    log.place_group(planned.group, planned.kept | {move.partition: Position(move.after) for move in planned.moves})
+    log.write_note(note, "")
+
+
+def _wait_until_empty(log: Log, group: str, patience: float) -> None:
+    deadline = time.monotonic() + patience
+    while (state := log.groups().get(group)) is not None and state.members:
+        if time.monotonic() >= deadline:
+            check_no_members(group, state.members)
+        time.sleep(_PAUSE)

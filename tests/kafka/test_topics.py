@@ -1,0 +1,73 @@
+"""The topics of an application on a cluster: planned, not created where that is asked for, and resized under it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
+
+from streamtopo import Worker
+from streamtopo.cli import main
+from streamtopo.engine.loading import load_topology
+from streamtopo.errors import PartitionError
+from streamtopo.logs import Topic
+from streamtopo.logs.kafka import KafkaLog
+from tests.kafka.brokers import emptied
+from tests.logs.child import until
+
+pytestmark = pytest.mark.kafka
+APP = "apps.wordcount"
+REPARTITION, CHANGELOG = "wordcount-counts-repartition", "wordcount-counts-changelog"
+
+
+@pytest.fixture
+def log(kafka: str) -> Iterator[KafkaLog]:
+    log = emptied(kafka)
+    log.create(Topic("sentences", 3))
+    log.create(Topic("word-counts", 1))
+    yield log
+    log.close()
+
+
+def plan(kafka: str) -> dict[str, tuple[int, dict[str, str], str]]:
+    result = CliRunner().invoke(main, ["topics", "plan", APP, "--log", kafka, "--json"])
+    assert result.exit_code == 0, result.output
+    return {row["topic"]: (row["partitions"], row["config"], row["state"]) for row in json.loads(result.stdout)}
+
+
+def test_what_is_planned_can_be_created_by_somebody_else(log: KafkaLog, kafka: str, tmp_path: Path) -> None:
+    topology, state = load_topology(APP), str(tmp_path)
+    planned = plan(kafka)
+    assert planned == {
+        "sentences": (3, {}, "exists"),
+        "word-counts": (1, {}, "exists"),
+        REPARTITION: (3, {"cleanup.policy": "delete", "retention.ms": "-1"}, "to create"),
+        CHANGELOG: (3, {"cleanup.policy": "compact"}, "to create"),
+    }
+    with pytest.raises(
+        PartitionError, match=f'internal topic "{REPARTITION}" does not exist, and is not to be created'
+    ):
+        Worker(topology, log, state_dir=state, no_create=True)
+    log.create(Topic(REPARTITION, 3, planned[REPARTITION][1]))
+    log.create(Topic(CHANGELOG, 2))
+    assert plan(kafka)[CHANGELOG][2] == "exists with 2 partitions"
+    log.delete(CHANGELOG)
+    log.create(Topic(CHANGELOG, 3, planned[CHANGELOG][1]))
+    assert {state for _, _, state in plan(kafka).values()} == {"exists"}
+    worker = Worker(topology, log, state_dir=state, no_create=True)
+    until(lambda: worker.run_once(0.05) is None or len(worker.tasks) == 6)
+    worker.close()
+
+
+def test_a_source_that_gets_more_partitions_ends_the_worker(log: KafkaLog, kafka: str, tmp_path: Path) -> None:
+    worker = Worker(load_topology(APP), log, state_dir=str(tmp_path))
+    until(lambda: worker.run_once(0.05) is None or len(worker.tasks) == 6)
+    admin = AdminClient({"bootstrap.servers": kafka.removeprefix("kafka://")})
+    admin.create_partitions([NewPartitions("sentences", 5)])["sentences"].result()
+    with pytest.raises(PartitionError, match='source topic "sentences" has 5 partitions by now, and had 3'):
+        until(lambda: worker.run_once(0.05) is None)
+    worker.abandon()

@@ -22,6 +22,7 @@ from streamtopo.partitioning import partition_of
 from streamtopo.records import Columns, TopicPartition
 from streamtopo.serdes import serde_of
 from streamtopo.spark import read_rollup
+from tests.hosting.browser import CHROMIUM, Page
 from tests.spark.working import work
 
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
@@ -79,17 +80,20 @@ def table(spark: SparkSession, name: str, keys: int) -> dict[tuple[Any, ...], tu
     return {tuple(row)[:keys]: tuple(row)[keys:] for row in rows}
 
 
-def test_each_table_is_what_python_computes(spark: SparkSession, log: EmbeddedLog) -> None:
+def test_each_table_is_what_python_computes(spark: SparkSession, log: EmbeddedLog, tmp_path: Path) -> None:
     entries = around_midnight()
     for count in (12_000, 8_000):  # the second run adds to spans that the first one had
         feed(log, entries, count)
         work(log, topology)
-        result = CliRunner().invoke(main, ["rollup", "apps.sensors"])
+        result = CliRunner().invoke(main, ["rollup", "apps.sensors", "--report", "report.html"])
         assert result.exit_code == 0, result.output
         sound = [one for one in records(log, "readings") if one["celsius"] is not None]
         check_percentiles(table(spark, "site-percentiles", 2), sound)
         check_days(spark, sound)
         check_alerts(table(spark, "alerts-in-sessions", 3), records(log, "sensor-alerts"), log)
+    if CHROMIUM is None:
+        pytest.skip("there is no Chromium to look at the report; apt-get install chromium")
+    check_report(tmp_path)
 
 
 def check_percentiles(found: dict[tuple[Any, ...], tuple[Any, ...]], sound: list[Any]) -> None:
@@ -130,3 +134,36 @@ def check_alerts(found: dict[tuple[Any, ...], tuple[Any, ...]], alerts: list[Any
         wanted[day, one["sensor"], at] = (one["site"], one["celsius"], *around)
     assert found == wanted
     assert any(row[-1] is not None for row in found.values())
+
+
+SEEN = """(() => {
+    const sections = [...document.querySelectorAll("section")];
+    const outside = [...document.querySelectorAll("svg")].flatMap((svg) => {
+        const room = svg.getBoundingClientRect();
+        return [...svg.querySelectorAll("*")].filter((part) => {
+            const box = part.getBoundingClientRect();
+            return box.left < room.left - 1 || box.right > room.right + 1 || box.bottom > room.bottom + 1;
+        }).map((part) => part.outerHTML);
+    });
+    return {
+        charts: Object.fromEntries(sections.map((one) => [one.id, one.querySelectorAll("svg").length])),
+        rows: Object.fromEntries(sections.map((one) => [one.id, one.querySelectorAll("tbody tr").length])),
+        legend: [...document.querySelectorAll("figure:last-of-type li")].slice(0, 4).map((one) => one.textContent),
+        asked: performance.getEntriesByType("resource").length,
+        outside,
+    };
+})()"""
+
+
+def check_report(folder: Path) -> None:
+    page = Page(folder / "browser", f"file://{folder}/report.html")
+    try:
+        page.run("new Promise((done) => document.readyState == 'complete' ? done() : (window.onload = done))")
+        seen = page.run(SEEN)
+    finally:
+        page.close()
+    names = ["site-percentiles", "availability", "active-devices", "alerts-in-sessions"]
+    assert (list(seen["charts"]), seen["asked"], seen["outside"]) == (names, 0, [])
+    assert all(seen["charts"].values())
+    assert (seen["rows"]["site-percentiles"], seen["rows"]["availability"]) == (8, 20)
+    assert seen["legend"] == ["harbour", "hill", "mill", "station"]

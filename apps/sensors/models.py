@@ -14,6 +14,15 @@ class Device:
 
 
 @dataclass
+class Reading:
+    """As they come in; a broken sensor gives no celsius."""
+
+    sensor: str
+    at: int
+    celsius: float | None = None
+
+
+@dataclass
 class Known:
     """A reading of a device that is known."""
 

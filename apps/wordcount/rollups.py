@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streamtopo.spark import expected, rollup
+from streamtopo.spark import expected, rollup, view
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -34,6 +34,15 @@ def top_words(sentences: DataFrame) -> DataFrame:
     counts = words_of(sentences).groupBy("day", "word").count()
     ranked = counts.withColumn("rank", F.row_number().over(order))
     return ranked.where(F.col("rank") <= TOP).select("day", "rank", "word", "count")
+
+
+@view("vocabulary", of=["words-by-day"])
+def vocabulary(words: DataFrame) -> DataFrame:
+    """How many words each day brought that had not come before, and how many there were then."""
+    from pyspark.sql import functions as F
+
+    new = words.groupBy("word").agg(F.min("day").alias("day")).groupBy("day").agg(F.count("*").alias("new"))
+    return new.selectExpr("day", "new", "sum(new) OVER (ORDER BY day) AS words")
 
 
 @expected("word-counts")

@@ -14,7 +14,7 @@ import click
 
 from streamtopo.engine.loading import load_module
 from streamtopo.errors import StreamtopoError
-from streamtopo.spark.declaring import Declared, declared_in
+from streamtopo.spark.declaring import Declared, View, declared_in
 
 
 def chosen(app: str, names: Sequence[str], kind: type[Declared]) -> list[Declared]:
@@ -26,6 +26,11 @@ def chosen(app: str, names: Sequence[str], kind: type[Declared]) -> list[Declare
     if not found:
         raise StreamtopoError(f'{app} declares no {what}; put functions with it there, or in "{app}.rollups"')
     return [one for name, one in found.items() if name in names or not names]
+
+
+def views_of(app: str, rollups: Sequence[str]) -> list[View]:
+    """The views for which these rollups are enough."""
+    return [view for view in declared_in(_modules(app), View).values() if set(view.of) <= set(rollups)]
 
 
 def _modules(app: str) -> list[ModuleType]:

@@ -39,7 +39,17 @@ def _time(_: click.Context, __: click.Parameter, text: str | None) -> int | None
     show_default=True,
     help="All that is new in one commit, in commits of a gigabyte, or until Ctrl-C.",
 )
-def rollup(app: str, names: Sequence[str], log: str, out: str, master: str, since: int | None, trigger: str) -> None:
+@click.option("--report", metavar="FILE", help="Draw the tables into one HTML file, which needs nothing else.")
+def rollup(
+    app: str,
+    names: Sequence[str],
+    log: str,
+    out: str,
+    master: str,
+    since: int | None,
+    trigger: str,
+    report: str | None,
+) -> None:
     """Bring the tables that APP declares up to date: all of them, or those that are named.
 
     Rollups are declared with @rollup in the application's module, or in a module "rollups" inside of it. Each run reads
@@ -52,25 +62,34 @@ def rollup(app: str, names: Sequence[str], log: str, out: str, master: str, sinc
       streamtopo rollup apps.wordcount
       streamtopo rollup apps.wordcount top-words --out tables --since 2026-11-01
       streamtopo rollup apps.wordcount --trigger continuous
+      streamtopo rollup apps.sensors --report sensors.html
     """
-    from streamtopo.cli.declared import chosen, spark_for
+    from streamtopo.cli.declared import chosen, spark_for, views_of
     from streamtopo.engine.loading import load_topology
     from streamtopo.spark.declaring import Rollup, resolved
 
     topology = load_topology(app)
     declared = [resolved(one, topology) for one in chosen(app, names, Rollup)]
+    views = views_of(app, [one.name for one in declared])
     with spark_for(f"streamtopo rollup {app}", master) as spark:
+        from streamtopo.spark.report import write_report
         from streamtopo.spark.rollups import Run, commits
+        from streamtopo.spark.views import refresh
 
         runs = [Run(spark, one, log, out, since) for one in declared]
         for done in commits(runs, trigger):
             click.echo(_summary(done))
+            for one in views:
+                if done.rollup in one.of and refresh(spark, one, out):
+                    click.echo(f"{one.name}: computed anew from {', '.join(one.of)}")
+            if report and (trigger == "continuous" or done.rollup == declared[-1].name):
+                write_report(spark, app, [*declared, *views], out, report)
 
 
 def _summary(done: Done) -> str:
     if not done.ranges:
         return f"{done.rollup}: nothing new"
-    ranges = ", ".join(f"{number}: {start}-{end - 1}" for number, (start, end) in sorted(done.ranges.items()))
+    ranges = ", ".join(f"{source}: {start}-{end - 1}" for source, (start, end) in sorted(done.ranges.items()))
     corrupt = f", {counted(done.corrupt, 'corrupt record')} left out" if done.corrupt else ""
     return (
         f"{done.rollup}: {counted(done.records, 'new record')} (offsets {ranges}), {counted(done.rows, 'row')} in "

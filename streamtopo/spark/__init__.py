@@ -6,14 +6,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from streamtopo.errors import StreamtopoError
-from streamtopo.spark.declaring import expected, rollup
+from streamtopo.spark.declaring import expected, rollup, view
 
 if TYPE_CHECKING:
     from streamtopo.spark.rollups import read_rollup
     from streamtopo.spark.source import register
     from streamtopo.spark.typed import read_topic
 
-__all__ = ["expected", "read_rollup", "read_topic", "register", "rollup"]
+__all__ = ["expected", "read_rollup", "read_topic", "register", "rollup", "view"]
 
 # Loaded when they are asked for: an application that declares rollups runs in workers that have no Spark.
 _NEED_SPARK = {"read_rollup": "rollups", "read_topic": "typed", "register": "source"}

@@ -69,16 +69,30 @@ def every_of(text: str) -> Every:
 
 
 @dataclass(frozen=True)
+class Input:
+    """A topic; types that are None are those of the topology, which says which field has the time."""
+
+    topic: str
+    key: Serde | None = None
+    value: Serde | None = None
+    timestamp: str | None = None
+
+    @property
+    def types(self) -> tuple[Serde, Serde]:
+        return self.key or BYTES, self.value or BYTES
+
+
+@dataclass(frozen=True)
 class Rollup:
     name: str
-    topic: str
+    inputs: tuple[Input, ...]
+    tables: tuple[Input, ...]
+    """Topics of which the last value of each key is looked up, when something is computed."""
     every: Every
     keys: tuple[str, ...]
     merge: Mapping[str, str]
     """How a column of old and of new records become one; without any, what was touched is computed anew."""
-    key: Serde | None
-    value: Serde | None
-    function: Callable[[Any], Any]
+    function: Callable[..., Any]
 
     @property
     def bucket(self) -> str:
@@ -88,7 +102,8 @@ class Rollup:
     def definition(self) -> dict[str, Any]:
         """What must stay as it is for old and new results to belong together."""
         return {
-            "topic": self.topic,
+            "topics": [one.topic for one in self.inputs],
+            "tables": [one.topic for one in self.tables],
             "every": str(self.every),
             "keys": list(self.keys),
             "merge": dict(self.merge),
@@ -101,30 +116,42 @@ def rollup(
     every: str,
     keys: Iterable[str] = (),
     topic: str | None = None,
+    beside: Iterable[str] = (),
+    tables: Iterable[str] = (),
     key: SerdeLike | None = None,
     value: SerdeLike | None = None,
     merge: Mapping[str, str] | None = None,
-) -> Callable[[Callable[[Any], Any]], Rollup]:
+) -> Callable[[Callable[..., Any]], Rollup]:
     """An aggregation over a topic, by spans of time: the function gets a DataFrame and returns one.
 
-    The topic is the function's parameter unless it is named; types are those of the application's topology. The frame
-    has what `read_topic` gives and the start of each record's span, in a column called `day` for "1 day". The result
-    has that column, the keys and what was computed. `merge={"total": "sum"}` says that results of old and of new
-    records can be merged, column by column, by sum, min or max.
+    The topic is the function's first parameter unless it is named; types and times are those of the application's
+    topology. The frame has what `read_topic` gives and the start of each record's span, in a column called `day` for
+    "1 day". The result has that column, the keys and what was computed. `merge={"total": "sum"}` says that results of
+    old and of new records can be merged, column by column, by sum, min or max.
+
+    Further parameters are, in this order, frames of the topics `beside` it, with the records of the same spans, and the
+    `tables`: the last value of each key that a topic has now.
     """
 
-    def declared(function: Callable[[Any], Any]) -> Rollup:
+    def declared(function: Callable[..., Any]) -> Rollup:
         for column, how in (merge or {}).items():
             if how not in MERGES:
                 raise TopologyError(f'rollup "{name}" merges "{column}" by {how!r}; there are {", ".join(MERGES)}')
+        others = tuple(map(Input, beside))
+        if merge and others:
+            raise TopologyError(f'rollup "{name}" reads {others[0].topic} beside its topic; leave merge= out')
+        first = Input(
+            topic or next(iter(inspect.signature(function).parameters)),
+            None if key is None else serde_of(key, key=True),
+            None if value is None else serde_of(value),
+        )
         return Rollup(
             valid_name(name, "rollup"),
-            topic or next(iter(inspect.signature(function).parameters)),
+            (first, *others),
+            tuple(map(Input, tables)),
             every_of(every),
             tuple(keys),
             dict(merge or {}),
-            None if key is None else serde_of(key, key=True),
-            None if value is None else serde_of(value),
             function,
         )
 
@@ -152,7 +179,25 @@ def expected(name: str, *, inputs: Iterable[str] | None = None) -> Callable[[Cal
     return declared
 
 
-Declared = TypeVar("Declared", Rollup, Expected)
+@dataclass(frozen=True)
+class View:
+    """A table that is computed from whole tables of rollups."""
+
+    name: str
+    of: tuple[str, ...]
+    function: Callable[..., Any]
+
+
+def view(name: str, *, of: Iterable[str]) -> Callable[[Callable[..., Any]], View]:
+    """What takes all spans together: computed anew from the tables of these rollups when one of them has changed."""
+
+    def declared(function: Callable[..., Any]) -> View:
+        return View(valid_name(name, "view"), tuple(of), function)
+
+    return declared
+
+
+Declared = TypeVar("Declared", Rollup, Expected, View)
 
 
 def declared_in(modules: Iterable[ModuleType], kind: type[Declared]) -> dict[str, Declared]:
@@ -166,9 +211,23 @@ def declared_in(modules: Iterable[ModuleType], kind: type[Declared]) -> dict[str
 
 
 def resolved(rollup: Rollup, topology: Topology) -> Rollup:
-    """With the types of the topology where the rollup names none."""
-    key, value = serdes_of(topology, rollup.topic)
-    return replace(rollup, key=rollup.key or key, value=rollup.value or value)
+    """With the types of the topology where the rollup names none, and its times."""
+
+    def known(one: Input) -> Input:
+        key, value = serdes_of(topology, one.topic)
+        return replace(one, key=one.key or key, value=one.value or value, timestamp=_time_of(topology, one.topic))
+
+    return replace(rollup, inputs=tuple(map(known, rollup.inputs)), tables=tuple(map(known, rollup.tables)))
+
+
+def _time_of(topology: Topology, topic: str) -> str | None:
+    """The field that has the records' time, if the topology says so."""
+    for source in topology.sources:
+        if topic in map(topology.topic_of, source.topics) and source.timestamp is not None:
+            if not isinstance(source.timestamp.take, str):
+                raise TopologyError(f'a function gives the times of "{topic}", which Spark cannot call; name a field')
+            return None if source.timestamp.take == "log" else source.timestamp.take
+    return None
 
 
 def serdes_of(topology: Topology, topic: str) -> tuple[Serde, Serde]:

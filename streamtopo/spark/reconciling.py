@@ -16,7 +16,7 @@ from streamtopo.logs.embedded.bulk import Bulk
 from streamtopo.logs.embedded.storage import Extent
 from streamtopo.records import TopicPartition
 from streamtopo.spark.declaring import Expected, serdes_of
-from streamtopo.spark.typed import CORRUPT, path_of, read_topic
+from streamtopo.spark.typed import CORRUPT, latest, path_of, read_topic
 from streamtopo.topology import Topology
 
 SHOWN = 10
@@ -43,7 +43,7 @@ def reconcile(spark: SparkSession, topology: Topology, expected: Expected, log: 
     topic = topology.changelog_of(expected.name) if expected.name in topology.stores else expected.name
     standing = _standing(topology, [topic, *expected.inputs], log)
     inputs = [_read(spark, topology, log, one, standing, whole=True) for one in expected.inputs]
-    found = _latest(_read(spark, topology, log, topic, standing, whole=False))
+    found = latest(_read(spark, topology, log, topic, standing, whole=False))
     wanted = expected.function(*inputs)
     if not {"key", "value"} <= set(wanted.columns):
         raise StreamtopoError(
@@ -99,9 +99,3 @@ def _read(
     ends = {str(number): extent.end for number, extent in extents.items()}
     records = read_topic(spark, log, topic, key=key, value=value, options={"endingOffsets": json.dumps(ends)})
     return records.where(F.col(CORRUPT).isNull())
-
-
-def _latest(records: DataFrame) -> DataFrame:
-    """What a table of the topic holds: the last value of each key that was not deleted."""
-    last = records.groupBy("partition", "key").agg(F.max_by(F.struct("value"), "offset").alias("last"))
-    return last.select("key", "last.value").where(F.col("value").isNotNull())

@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import shutil
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -28,15 +29,21 @@ class Bucket:
 class Manifest:
     definition: dict[str, Any]
     log: str
-    topic: int
+    topics: dict[str, int]
+    """Their ids, by name."""
     columns: str = ""
     commit: int = 0
     offsets: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """For each partition what all commits together read, the end excluded."""
+    """For each partition ("readings/0") what all commits together read, the end excluded."""
     latest: dict[str, tuple[int, int]] = field(default_factory=dict)
     """The same for the last commit."""
     buckets: dict[str, Bucket] = field(default_factory=dict)
     """By number, as text for JSON."""
+    id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    """Another one when the table was removed and computed anew."""
+
+    def bucket(self, number: int) -> Bucket:
+        return self.buckets.get(str(number), Bucket([], {}))
 
 
 class Table:
@@ -66,8 +73,10 @@ class Table:
         try:
             raw = json.loads(text)
             buckets = {number: Bucket(**bucket) for number, bucket in raw.pop("buckets").items()}
+            for name in ("offsets", "latest"):
+                raw[name] = {source: tuple(span) for source, span in raw[name].items()}
             return Manifest(**raw, buckets=buckets)
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise StreamtopoError(f'"{self.directory / MANIFEST}" cannot be read: {error}') from error
 
     def write(self, manifest: Manifest) -> None:

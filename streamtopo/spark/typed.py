@@ -45,6 +45,12 @@ def read_topic(
     return typed(reader.options(**options or {}).load(), key, value)
 
 
+def latest(records: DataFrame) -> DataFrame:
+    """What a table of the topic holds: the last value of each key that was not deleted."""
+    last = records.groupBy("partition", "key").agg(F.max_by(F.struct("value"), "offset").alias("last"))
+    return last.select("key", "last.value").where(F.col("value").isNotNull())
+
+
 def path_of(log: str) -> str:
     scheme, colon, rest = log.partition(":")
     if not colon or scheme != "embedded":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ from click.testing import CliRunner, Result
 from pyspark.sql import SparkSession
 
 from apps.wordcount import topology
-from streamtopo import Worker
 from streamtopo.cli import main
 from streamtopo.errors import StreamtopoError
 from streamtopo.logs import Topic
@@ -20,7 +18,7 @@ from streamtopo.logs.embedded import EmbeddedLog
 from streamtopo.records import Columns, TopicPartition
 from streamtopo.serdes import INT
 from streamtopo.spark import read_rollup, session
-from streamtopo.stores.memory import MemoryStore
+from tests.spark.working import work
 
 LINES = ["To be or not to be", " that  is the\tquestion", "", "Größe ÄPFEL Ωmega", "to\u00a0be \u2003 BE"]
 
@@ -33,7 +31,7 @@ def wordcount(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> EmbeddedLog:
     for name in ("sentences", "word-counts"):
         log.create(Topic(name, 2))
     say(log, LINES)
-    work(log)
+    work(log, topology)
     return log
 
 
@@ -41,22 +39,6 @@ def say(log: EmbeddedLog, lines: list[str]) -> None:
     for number, line in enumerate(lines):
         at = number % 2 * 86_400_000
         log.append(TopicPartition("sentences", number % 2), Columns([None], [line.encode()], [at]))
-
-
-def work(log: EmbeddedLog) -> None:
-    worker = Worker(topology, log, lambda stores, partition: MemoryStore(), commit_pause=0)
-    deadline = time.monotonic() + 120
-    while sum(state_lag(log)) or worker.run_once(0):
-        worker.run_once(0.01)
-        assert time.monotonic() < deadline
-    worker.close()
-
-
-def state_lag(log: EmbeddedLog) -> list[int]:
-    positions = log.groups()["wordcount"].positions if "wordcount" in log.groups() else {}
-    read = [name for name in log.topics() if name == "sentences" or name.endswith("-repartition")]
-    parts = [TopicPartition(name, number) for name in read for number in range(2)]
-    return [log.end(part) - (positions[part].offset if part in positions else 0) for part in parts]
 
 
 def command(*arguments: Any) -> Result:
@@ -68,9 +50,12 @@ def test_rollups_of_word_count(spark: SparkSession, wordcount: EmbeddedLog) -> N
     assert first.exit_code == 0, first.output
     said = first.stdout.splitlines()
     assert [line.split(";")[0] for line in said] == [
-        "words-by-day: 5 new records (offsets 0: 0-2, 1: 0-1), 11 rows in 2 spans computed",
-        "top-words: 5 new records (offsets 0: 0-2, 1: 0-1), 11 rows in 2 spans computed",
+        "words-by-day: 5 new records (offsets sentences/0: 0-2, sentences/1: 0-1), 11 rows in 2 spans computed",
+        "vocabulary: computed anew from words-by-day",
+        "top-words: 5 new records (offsets sentences/0: 0-2, sentences/1: 0-1), 11 rows in 2 spans computed",
     ]
+    growth = [(row.new, row.words) for row in read_rollup(spark, "rollups", "vocabulary").orderBy("day").collect()]
+    assert growth == [(4, 4), (7, 11)]
     say(wordcount, ["be"])
     assert command("rollup", "apps.wordcount", "words-by-day", "--trigger", "available-now").exit_code == 0
     counted = Counter(word.lower() for line in [*LINES, "be"] for word in line.split())

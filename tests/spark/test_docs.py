@@ -40,5 +40,5 @@ def test_the_examples_run(spark: SparkSession, tmp_path: Path, monkeypatch: pyte
             assert done.rows == 5
         block = re.sub(r'"(.streamtopo|checkpoints/.*)"', rf'"{tmp_path}/\1"', block)  # Spark was started elsewhere
         exec(compile(block, "docs/spark.md", "exec"), known)
-    assert len(BLOCKS) == 7
+    assert len(BLOCKS) == 8
     log.close()

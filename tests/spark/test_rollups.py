@@ -16,11 +16,11 @@ from streamtopo.errors import StreamtopoError
 from streamtopo.logs import Topic
 from streamtopo.logs.embedded import EmbeddedLog
 from streamtopo.records import Columns
-from streamtopo.spark import read_rollup, rollup, rollups
+from streamtopo.spark import incoming, read_rollup, rollup, rollups
 from streamtopo.spark.declaring import Rollup
 from streamtopo.spark.rollups import Done, Run
 from streamtopo.spark.tables import Table
-from tests.logs.records import T0
+from tests.logs.records import T0, T1
 from tests.spark.rolling import HOUR, answer, feed, merged, recomputed
 
 ROOT = Path(__file__).parents[2]
@@ -45,11 +45,11 @@ def test_each_run_reads_what_is_new(spark: SparkSession, log: EmbeddedLog, one: 
     feed(log, 0, (1, "a 5"), (1, "b 1"), (2, "a 2"))
     feed(log, 1, (1, "a 9"))
     first = run(spark, one, log)
-    assert (first.ranges, first.records, first.buckets, first.rows) == ({0: (0, 3), 1: (0, 1)}, 4, 2, 3)
+    assert (first.ranges, first.records, first.buckets, first.rows) == ({T0: (0, 3), T1: (0, 1)}, 4, 2, 3)
     assert table(spark, one, log) == answer(log)
     feed(log, 1, (1, "a 7"), (-3, "late 1"))  # a bucket that is there, and one of 1969
     second = run(spark, one, log)
-    assert (second.ranges, second.records, second.buckets) == ({1: (1, 3)}, 2, 2)
+    assert (second.ranges, second.records, second.buckets) == ({T1: (1, 3)}, 2, 2)
     assert table(spark, one, log) == answer(log)
     assert run(spark, one, log).ranges == {}
     if one is merged:
@@ -62,12 +62,12 @@ def test_each_run_reads_what_is_new(spark: SparkSession, log: EmbeddedLog, one: 
 
 
 def test_triggers(spark: SparkSession, log: EmbeddedLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rollups, "COMMIT_BYTES", 1)
+    monkeypatch.setattr(incoming, "COMMIT_BYTES", 1)
     monkeypatch.setattr(rollups, "PAUSE", 0)
     feed(log, 0, (1, "a 5"))
     feed(log, 0, (1, "a 5"), (2, "a 5"))
     one = Run(spark, merged, f"embedded:{log.path}", str(log.path / "out"))
-    assert [done.ranges for done in rollups.commits([one], "available-now")] == [{0: (0, 1)}, {0: (1, 3)}]
+    assert [done.ranges for done in rollups.commits([one], "available-now")] == [{T0: (0, 1)}, {T0: (1, 3)}]
     endless = rollups.commits([one], "continuous")
     for _ in range(2):
         feed(log, 1, (1, "b 5"))

@@ -36,6 +36,11 @@ def describe(app: Any, workload: str) -> None:
         count(app, topic("events", **jsons), topic("counted", **raws))
 
 
+def table(app: Any, name: str, **options: Any) -> Any:
+    schema = faust.Schema(key_type=bytes, key_serializer="raw", value_serializer="json")
+    return app.Table(name, schema=schema, partitions=PARTITIONS, **options)
+
+
 def map_events(app: Any, source: Any, target: Any, least: float) -> None:
     @app.agent(source)  # type: ignore[untyped-decorator]
     async def mapped(stream: Any) -> None:
@@ -45,7 +50,7 @@ def map_events(app: Any, source: Any, target: Any, least: float) -> None:
 
 
 def count(app: Any, source: Any, target: Any) -> None:
-    counts = app.Table("counts", default=int, partitions=PARTITIONS, key_type=bytes, key_serializer="raw")
+    counts = table(app, "counts", default=int)
 
     @app.agent(source)  # type: ignore[untyped-decorator]
     async def counted(stream: Any) -> None:
@@ -87,7 +92,7 @@ def count_words(app: Any, source: Any, target: Any) -> None:
 
 
 def join(app: Any, source: Any, names: Any, target: Any) -> None:
-    known = app.Table("known", partitions=PARTITIONS, key_type=bytes, key_serializer="raw")
+    known = table(app, "known")
 
     @app.agent(names)  # type: ignore[untyped-decorator]
     async def fill(stream: Any) -> None:

@@ -67,6 +67,7 @@ def main(workload: str, brokers: str, group: str, state: str, guarantee: str) ->
         processing_guarantee=guarantee,
         auto_offset_reset="earliest",
         commit_interval=0.1,
+        consumer_poll_timeout=0.1,  # else the last commit waits for a second
         loglevel="WARNING",
     )
     describe(app, workload)

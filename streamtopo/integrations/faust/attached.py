@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import faust
 from mode import Service
@@ -12,11 +12,11 @@ from mode import Service
 from streamtopo.dsl.builder import StreamsBuilder
 from streamtopo.durations import Duration, milliseconds
 from streamtopo.hosting import Host, described, host
-from streamtopo.hosting.app import AsyncApp, HostError
-from streamtopo.integrations.faust.commands import add_commands
 from streamtopo.integrations.faust.transport import log_of
-from streamtopo.integrations.faust.views import add_views
 from streamtopo.topology import Topology
+
+if TYPE_CHECKING:
+    from streamtopo.hosting.app import AsyncApp
 
 
 class Attached(Service):
@@ -44,6 +44,8 @@ class Attached(Service):
     @property
     def hosted(self) -> AsyncApp:
         """What `host` gives: `query`, `produce`, `consume`, `state`, and the rest."""
+        from streamtopo.hosting.app import HostError
+
         if self._hosted is None:
             name = self.topology.application_id
             raise HostError(f'the topology "{name}" does not run; it does when its Faust app has started')
@@ -84,6 +86,9 @@ def attach(
     `streamtopo.web` serves is under `/streamtopo` on the app's web server, and `faust -A … streamtopo-query` and
     `streamtopo-topology` are commands. A second topology of an app needs another `name` than "streamtopo".
     """
+    from streamtopo.integrations.faust.commands import add_commands  # what they need takes long to import
+    from streamtopo.integrations.faust.views import add_views
+
     patience = _Patience(restarts, milliseconds(within) / 1000)
     attached = Attached(app, topology, log, f"/{name}", **{"on_uncaught": patience} | options)
     services: Any = app  # its `service` is declared to take classes, and takes instances

@@ -18,6 +18,7 @@ from streamtopo import StreamsBuilder
 from streamtopo.errors import ConfigError
 from streamtopo.hosting.app import HostError
 from streamtopo.integrations.faust import attach
+from streamtopo.integrations.faust.attached import _Patience
 from streamtopo.logs import Topic
 from streamtopo.logs.embedded import EmbeddedLog
 from streamtopo.partitioning import partition_of
@@ -31,6 +32,7 @@ SHOP = """
 import faust
 from streamtopo import StreamsBuilder, Windows
 from streamtopo.integrations.faust import attach
+from streamtopo.integrations.faust.attached import _Patience
 
 app = faust.App("shop", broker="kafka://localhost:9092", topic_partitions=2)
 
@@ -154,14 +156,20 @@ def test_an_engine_that_fails_is_started_again(tmp_path: Path, log: EmbeddedLog,
     until(lambda: get(port, "/own/a") == {"count": 1})
 
 
-@pytest.mark.parametrize("restarts", [0, 2])
-def test_one_that_fails_again_and_again_ends_the_app(
-    tmp_path: Path, log: EmbeddedLog, start: Start, restarts: int
-) -> None:
+def test_patience_has_an_end() -> None:
+    error = ValueError()
+    assert [_Patience(restarts, 60.0)(error) for restarts in (0, 1)] == ["stop", "replace"]
+    patience = _Patience(2, 60.0)
+    assert [patience(error) for _ in range(3)] == ["replace", "replace", "stop"]
+    forgiving = _Patience(2, 0.0)
+    assert [forgiving(error) for _ in range(9)] == ["replace"] * 9
+
+
+def test_one_that_fails_again_and_again_ends_the_app(tmp_path: Path, log: EmbeddedLog, start: Start) -> None:
     send(log, "a")
-    worker = start(shop(tmp_path, look=FAILING.format(times=1000), options=f"restarts={restarts}"))
+    worker = start(shop(tmp_path, look=FAILING.format(times=1000), options="restarts=1"))
     assert worker.process.wait(60) != 0
-    assert worker.said.count("the engine failed: step") == restarts + 1
+    assert worker.said.count("the engine failed: step") == 2
     assert members(log) == {}
 
 

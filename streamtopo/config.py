@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from enum import Enum
 from typing import Any
@@ -42,6 +43,8 @@ class WorkerConfig:
     on_error: OnError = OnError.FAIL
     guarantee: Guarantee = Guarantee.EXACTLY_ONCE
     """At least once is faster on Kafka; on other logs it is exactly once as well."""
+    idle_advance: int = 0
+    """Milliseconds without a record after which stream time goes on with the wall clock; 0: it stands still."""
     create_topics: int = 0
     """Create a topic that is read or written and does not exist, with so many partitions; 0 refuses."""
     accept_changes: bool = False
@@ -61,7 +64,8 @@ def config_of(**options: Any) -> WorkerConfig:
     known = {field.name for field in fields(WorkerConfig)}
     for name in options.keys() - known:
         raise ConfigError(f'there is no option "{name}"; the options are {", ".join(sorted(known))}')
-    parse = {"commit_interval": milliseconds, "commit_pause": milliseconds, "cache": size, "memory": size}
+    parse: dict[str, Callable[[Any], int]] = dict.fromkeys(("cache", "memory"), size)
+    parse |= dict.fromkeys(("commit_interval", "commit_pause", "idle_advance"), milliseconds)
     return WorkerConfig(**{name: _parsed(name, value, parse.get(name)) for name, value in options.items()})
 
 

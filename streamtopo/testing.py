@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from streamtopo.config import OnError, WorkerConfig
 from streamtopo.driver_stores import DriverStore
+from streamtopo.durations import Duration, milliseconds
 from streamtopo.engine.worker import Worker
 from streamtopo.errors import StreamtopoError
 from streamtopo.logs import Topic
@@ -56,6 +57,7 @@ class Driver:
         cache: int = 0,
         chunk: int = 10_000,
         on_error: str | OnError = OnError.FAIL,
+        idle_advance: Duration = 0,
         log: MemoryLog | None = None,
         depth_first: bool = False,
     ) -> None:
@@ -69,6 +71,7 @@ class Driver:
             cache=cache,
             chunk=chunk,
             on_error=OnError(on_error),
+            idle_advance=milliseconds(idle_advance),
             create_topics=partitions,
         )
         self._depth_first = depth_first

@@ -120,6 +120,7 @@ FIELDS = {
     "chunk": Field(click.IntRange(min=1), "Records in a round at most."),
     "on_error": Field(click.Choice([policy.value for policy in OnError]), "What a record that fails does."),
     "guarantee": Field(click.Choice([one.value for one in Guarantee]), "At least once is faster on Kafka only."),
+    "idle_advance": Field(duration, "Without records for so long stream time follows the clock; 0: it stands.", "0ms"),
     "create_topics": Field(click.IntRange(min=0), "Create a missing topic with so many partitions; 0 refuses."),
     "accept_changes": Field(bool, "Start although the topology no longer fits the state it left behind."),
 }

@@ -10,7 +10,7 @@ from streamtopo.dsl.naming import next_serde
 from streamtopo.dsl.stream_join import check_keys, repartitioned
 from streamtopo.durations import Duration, milliseconds
 from streamtopo.errors import TopologyError
-from streamtopo.operators.buffer import Buffer, buffer_store
+from streamtopo.operators.buffer import Buffer, Buffered, buffer_store
 from streamtopo.operators.join_table import join_table
 from streamtopo.operators.lookup import Lookup
 from streamtopo.operators.pending import How
@@ -59,8 +59,7 @@ def join_stream_table(
         if grace is None:
             return join
         clocks = bindings.clock(buffers[0]), bindings.clock(f"{buffers[0]} numbers")
-        buffer = Buffer(bindings.state(buffers[0]), stream.key, clocks, grace)
-        return lambda chunk: join(buffer(chunk))
+        return Buffered(Buffer(bindings.state(buffers[0]), stream.key, clocks, grace), join)
 
     graph.process(
         node,

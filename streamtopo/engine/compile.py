@@ -49,6 +49,15 @@ class Program:
         """Pass on what the caches held back, caches upstream first."""
         self._pass(_run_then_flush)
 
+    def advance(self, time: int) -> None:
+        """Move stream time on, and pass on what that closes."""
+
+        def take(unit: Unit, flow: Flow) -> None:
+            unit.run(flow, {})
+            unit.advance(flow, time)
+
+        self._pass(take)
+
     def act(self, node: str, time: int, call: Callable[[], object]) -> None:
         """Let a processor act of its own accord, and pass on what it forwards."""
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from streamtopo.engine.processing import ProcessStep, Push
-from streamtopo.engine.stations import Edge, Failure, Flow, Station, TakeSingly
+from streamtopo.engine.stations import Edge, Failure, Flow, Station, TakeSingly, send
 from streamtopo.processors import Record
 from streamtopo.records import EVERY_CHILD, Chunk, Order, below, interleave, private
 
@@ -40,9 +40,14 @@ class DepthFirst:
     def flush(self, flow: Flow) -> None:
         for station in self._stations.values():
             if hasattr(station.step, "flush"):
-                rows = station.numbers.assign(station.attempt(station.step.flush))
-                for place in range(len(rows)):
-                    self._emit(station, self._begin(rows, place), EVERY_CHILD, _old_at(rows, place))
+                self._emit_all(station, station.numbers.assign(station.attempt(station.step.flush)))
+        self._leave(flow)
+
+    def advance(self, flow: Flow, time: int) -> None:
+        for station in self._stations.values():
+            if hasattr(station.step, "advance"):
+                moment = station.numbers.assign(Chunk([None], [None], [time]))
+                self._emit_all(station, station.attempt(station.step.advance, moment))
         self._leave(flow)
 
     def act(self, node: str, time: int, call: Callable[[], object], flow: Flow) -> None:
@@ -79,6 +84,12 @@ class DepthFirst:
     def _pusher(self, station: Station) -> Push:
         return lambda record, route: self._emit(station, record, route)
 
+    def _emit_all(self, station: Station, rows: Chunk) -> None:
+        """What came of no record of its own."""
+        routes = rows.routes or [EVERY_CHILD] * len(rows)
+        for place, route in enumerate(routes):
+            self._emit(station, self._begin(rows, place), route, _old_at(rows, place))
+
     def _emit(self, station: Station, record: Record, route: int, old: Any = None) -> None:
         for edge in station.leaving:
             if route != EVERY_CHILD and route != edge.position:
@@ -96,7 +107,7 @@ class DepthFirst:
 
     def _leave(self, flow: Flow) -> None:
         for edge, rows in self._exits.items():
-            flow[edge] = rows.chunk()
+            send(flow, edge, rows.chunk())
         self._exits = {}
 
 

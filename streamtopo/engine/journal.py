@@ -69,6 +69,29 @@ class TickEntry:
             _punctuate_carefully(self.task, schedule, self.now, "wall clock", reject)
 
 
+@dataclass(frozen=True)
+class IdleEntry:
+    """Stream time moved on with the wall clock, as no record came."""
+
+    task: Task
+    time: int
+
+    def remembered(self) -> Entry:
+        return self
+
+    def run(self, *, fresh: bool) -> None:
+        self.task.advance(self.time)
+        for schedule in _due_on_stream_time(self.task):
+            self.task.punctuate(schedule, self.task.time)
+
+    def run_carefully(self, reject: Callable[[StepError], None]) -> None:
+        """If it fails, time stays where it was, and the wait begins anew."""
+        place = f"task {self.task.id}, idle until stream time {self.time}"
+        _attempt(self.task, place, lambda: self.task.advance(self.time), reject)
+        for schedule in _due_on_stream_time(self.task):
+            _punctuate_carefully(self.task, schedule, self.task.time, "stream time", reject)
+
+
 def _due_on_stream_time(task: Task) -> Iterator[Schedule]:
     while schedule := task.due("stream_time", task.time):
         yield schedule

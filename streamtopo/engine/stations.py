@@ -6,7 +6,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from streamtopo.records import EVERY_CHILD, NOTHING, Chunk, Order, Step, below, interleave, private_column
+from streamtopo.records import (
+    EVERY_CHILD,
+    NOTHING,
+    Chunk,
+    Order,
+    Step,
+    below,
+    concatenate,
+    interleave,
+    private_column,
+)
 
 
 class Failure(Exception):
@@ -62,6 +72,11 @@ Flow = dict[Edge, Chunk]
 """The rows that are on their way along the edges."""
 
 
+def send(flow: Flow, edge: Edge, chunk: Chunk) -> None:
+    """Behind those that are on their way already."""
+    flow[edge] = replace(concatenate([flow[edge], chunk]), sides=None) if edge in flow else chunk
+
+
 class Numbers:
     """Numbers rows that no record brought: those that a cache held back until the commit, or a punctuation's."""
 
@@ -92,6 +107,10 @@ class Unit(Protocol):
 
     def flush(self, flow: Flow) -> None:
         """Hand on what caches held back."""
+        ...
+
+    def advance(self, flow: Flow, time: int) -> None:
+        """Stream time moves on to this without a record: hand on what that closes."""
         ...
 
     def act(self, node: str, time: int, call: Callable[[], object], flow: Flow) -> None:
@@ -127,6 +146,11 @@ class Station:
                 self._tell([edge for edge in self.watched if edge.as_forwarded], flow, puts)
             self._hand_on(held_back, flow)
 
+    def advance(self, flow: Flow, time: int) -> None:
+        if hasattr(self.step, "advance"):
+            moment = self.numbers.assign(Chunk([None], [None], [time]))
+            self._hand_on(self.attempt(self.step.advance, moment), flow)
+
     def _tell(self, edges: list[Edge], flow: Flow, puts: Chunk) -> None:
         if len(puts):
             for edge in edges:
@@ -146,7 +170,7 @@ class Station:
     def _hand_on(self, chunk: Chunk, flow: Flow) -> None:
         if len(chunk):
             for edge in self.leaving:
-                flow[edge] = self.attempt(edge.carry, chunk)
+                send(flow, edge, self.attempt(edge.carry, chunk))
 
 
 def gather(arriving: list[Edge], flow: Flow) -> Chunk:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from streamtopo.engine.compile import Program
+from streamtopo.engine.idling import Idling
 from streamtopo.engine.inputs import Input, Part, Reject
 from streamtopo.engine.outbox import Outbox
 from streamtopo.engine.processing import Context, ProcessStep
@@ -109,6 +110,7 @@ class Task:
         self._found: tuple[list[tuple[Part, int]], list[int]] | None = None
         self._processors: list[ProcessStep] = []
         self._saved = self._marked = self._memory()
+        self.idling = Idling(options.wall_clock)
         self._at_once = min([options.chunk, *_limits(subtopology)])
 
     # -- inputs
@@ -143,6 +145,7 @@ class Task:
     def run(self, round: Round, *, fresh: bool = False) -> None:
         """Pass a round's rows through the program; `fresh` if they were through it before."""
         self._round, self._found = round, None
+        self.idling.moved()
         shape = self.program.shape
         self.program.run(round.chunks(fresh=fresh, ordered=shape.ordered, paths=shape.paths))
         self._round, self._found = None, None
@@ -154,6 +157,12 @@ class Task:
         for part in round.parts:
             part.input.time = max(part.input.time, part.time)
             self._reached[part.input.partition] = part.next_offset
+
+    def advance(self, time: int) -> None:
+        """Move stream time on without a record."""
+        self.idling.moved()
+        self.time = max(self.time, time)
+        self.program.advance(time)
 
     def punctuate(self, schedule: Schedule, now: int) -> None:
         schedule.passed(now)

@@ -11,7 +11,7 @@ from typing import Any
 from streamtopo.config import OnError, WorkerConfig, config_of
 from streamtopo.engine.commit import commit
 from streamtopo.engine.globals import Globals
-from streamtopo.engine.journal import Entry, RoundEntry, TickEntry
+from streamtopo.engine.journal import Entry, IdleEntry, RoundEntry, TickEntry
 from streamtopo.engine.metrics import Metrics
 from streamtopo.engine.pace import Pace
 from streamtopo.engine.plan import Plan
@@ -165,7 +165,7 @@ class Worker:
         if self._few and not restored:
             self._pace.rest(timeout)
         read = self._read(0.0 if updated or restored or self._pace.undurable or self._in_hand() else timeout)
-        worked = not self.paused and self._process() | self._tick()
+        worked = not self.paused and self._process() | self._tick() | self._move_on()
         idle = not read and not worked
         self._few = read < self.config.chunk // _FEW and not self._in_hand()
         due = self._pace.due(caught_up=idle) or self._caches_full()
@@ -217,6 +217,16 @@ class Worker:
         for task in due:
             self._do(TickEntry(task, now))
         return bool(due)
+
+    def _move_on(self) -> bool:
+        """Stream time of tasks that are idle; what waits, for its round or for a commit, comes first."""
+        patience = self.config.idle_advance
+        if not patience or self._pace.undurable or self._in_hand():
+            return False
+        for task in self.tasks.values():
+            if (time := task.idling.time_after(task.time, patience)) is not None:
+                self._do(IdleEntry(task, time))
+        return self._pace.undurable
 
     def _do(self, entry: Entry) -> None:
         self._journal.append(entry.remembered())

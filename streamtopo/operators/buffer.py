@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
 import orjson
 
-from streamtopo.records import Chunk, Headers, emissions
+from streamtopo.records import Chunk, Headers, Step, emissions
 from streamtopo.serdes import BYTES, Serde
 from streamtopo.stores import Kind, StoreSpec
 from streamtopo.stores.state import State
@@ -42,25 +42,27 @@ class Buffer:
 
         Other rows, those of tables, stay where they are among them.
         """
-        if self._places is None:
-            self._places = [place for place, _ in self._state.scan(b"", None)]
+        waiting = self._waiting()
         headers = chunk.headers or [()] * len(chunk)
         sides = chunk.sides or [0] * len(chunk)
         places: list[int] = []
         gone: list[Waiting] = []
         for place, row in enumerate(zip(chunk.keys, chunk.values, chunk.timestamps, headers, strict=True)):
-            let_go = [Waiting(*row)] if sides[place] else self._take(Waiting(*row), self._places)
+            let_go = [Waiting(*row)] if sides[place] else self._take(Waiting(*row), waiting)
             places += [place] * len(let_go)
             gone += let_go
-        taken = chunk.take(places)
-        return replace(
-            taken,
-            order=taken.order and emissions(taken.order),
-            keys=[one.key for one in gone],
-            values=[one.value for one in gone],
-            timestamps=[one.time for one in gone],
-            headers=[one.headers for one in gone] if any(one.headers for one in gone) else None,
-        )
+        return _in_place(chunk, places, gone)
+
+    def advance(self, moment: Chunk) -> Chunk:
+        """Stream time reaches that of this row, which is no record: in its place those that it lets go."""
+        self._time.time = max(self._time.time, *moment.timestamps)
+        gone = list(self._due(self._waiting()))
+        return _in_place(moment, [0] * len(gone), gone)
+
+    def _waiting(self) -> list[bytes]:
+        if self._places is None:
+            self._places = [place for place, _ in self._state.scan(b"", None)]
+        return self._places
 
     def _take(self, row: Waiting, places: list[bytes]) -> list[Waiting]:
         if row.key is None or row.value is None or row.time < self._time.time - self._grace:
@@ -81,6 +83,33 @@ class Buffer:
             time = int.from_bytes(place[:8])
             self._state.put(place, None, time)
             yield Waiting(self._key.decode(place[8 : -_NUMBER.size]), value, time, headers)
+
+
+def _in_place(chunk: Chunk, places: list[int], gone: list[Waiting]) -> Chunk:
+    taken = chunk.take(places)
+    return replace(
+        taken,
+        order=taken.order and emissions(taken.order),
+        keys=[one.key for one in gone],
+        values=[one.value for one in gone],
+        timestamps=[one.time for one in gone],
+        headers=[one.headers for one in gone] if any(one.headers for one in gone) else None,
+    )
+
+
+@dataclass(frozen=True)
+class Buffered:
+    """A join with records that wait in front of it."""
+
+    buffer: Buffer
+    join: Step
+
+    def __call__(self, chunk: Chunk) -> Chunk:
+        return self.join(self.buffer(chunk))
+
+    def advance(self, moment: Chunk) -> Chunk:
+        gone = self.buffer.advance(moment)
+        return self.join(gone) if len(gone) else gone
 
 
 def buffer_store(name: str, key: Serde, value: Serde) -> StoreSpec:

@@ -78,6 +78,16 @@ class JoinStreams:
             side.recent.expire(side.time.time - self._window.retention + 1)
         return NOTHING
 
+    def advance(self, moment: Chunk) -> Chunk:
+        """Stream time reaches that of this row, which is no record: rows whose window closed go out alone."""
+        self._time.time = max(self._time.time, *moment.timestamps)
+        joined = Joined(moment, self._joiner, self._sides)
+        if self._pending is not None:
+            self._pending.load([])
+            for side in (LEFT, RIGHT):
+                self._close(0, side, self._time.time, self._pending, joined)
+        return joined.chunk()
+
     def _load(self, chunk: Chunk, keys: list[bytes | None]) -> None:
         for side in self._sides:
             side.recent.load(side.time.time - self._window.retention + 1)

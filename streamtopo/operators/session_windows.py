@@ -66,6 +66,15 @@ class Sessions:
             passed_on = self._closing.rows(chunk)
         return passed_on, late_rows(chunk, late, wanted=self._late.handed_on)
 
+    def advance(self, moment: Chunk) -> Chunk:
+        (now,) = moment.timestamps
+        self._progress.advance(now)
+        if self._closing is None:
+            return NOTHING
+        self._closing.begin(now)
+        self._closing.close(0, now, Puts(self._state.look(()), self._aggregation, private, self._entry, each=False))
+        return self._closing.rows(moment)
+
     def _take(self, chunk: Chunk, times: list[int]) -> tuple[Puts, list[int]]:
         """Each record into its session; those that came too late are told apart."""
         inner = identities(self._state, chunk.keys)
@@ -274,7 +283,7 @@ def session_windows(
 ) -> Keeping:
     late = Late(bindings.count, handed_on=on_late)
     sessions = Sessions(windows, aggregation, state, bindings, late=late, on_close=on_close)
-    return late.keeping(sessions.step, state)
+    return late.keeping(sessions.step, state, sessions.advance)
 
 
 def _as_it_is(key: Any) -> Any:

@@ -95,6 +95,10 @@ class Sliding:
             passed_on = self._closing.closed(chunk, times)
         return passed_on, late_rows(chunk, late, wanted=self._late.handed_on)
 
+    def advance(self, moment: Chunk) -> Chunk:
+        self._progress.advance(moment.timestamps[0])
+        return NOTHING if self._closing is None else self._closing.closed(moment, moment.timestamps)
+
     def _begin(self, rows: dict[Any, Row | None]) -> None:
         self._rows = rows
         self._places: list[int] = []
@@ -221,7 +225,7 @@ def sliding_windows(
 ) -> Keeping:
     late = Late(bindings.count, handed_on=on_late)
     sliding = Sliding(windows, aggregation, state, bindings, late, closing)
-    return late.keeping(sliding.step, state)
+    return late.keeping(sliding.step, state, sliding.advance)
 
 
 def _as_it_is(key: Any) -> Any:

@@ -67,12 +67,26 @@ class Suppress:
             held = self._held_now(rows, key, kept, *update)
             rows[kept] = held, held.time
             puts.add(place, kept, held)
-            while self._due and self._is_due():
-                _, _, gone = heappop(self._due)
-                self._held.discard(gone)
-                released.add(place, gone, self.state.load_also(gone)[0])  # type: ignore[index]
-                rows[gone] = None
-                puts.add(place, gone, None)
+            self._release(place, rows, puts, released)
+        return self._put(chunk, puts, released)
+
+    def advance(self, moment: Chunk) -> Chunk:
+        """Stream time reaches that of this row, which is no record."""
+        self._fill()
+        self._clock.time = max(self._clock.time, *moment.timestamps)
+        puts, released = _Rows(), _Rows()
+        self._release(0, self.state.load(()), puts, released)
+        return self._put(moment.with_old([None]), puts, released)
+
+    def _release(self, place: int, rows: dict[Any, Any], puts: _Rows, released: _Rows) -> None:
+        while self._due and self._is_due():
+            _, _, gone = heappop(self._due)
+            self._held.discard(gone)
+            released.add(place, gone, self.state.load_also(gone)[0])  # type: ignore[index]
+            rows[gone] = None
+            puts.add(place, gone, None)
+
+    def _put(self, chunk: Chunk, puts: _Rows, released: _Rows) -> Chunk:
         times = [chunk.timestamps[place] for place in puts.places]
         self.state.changed(puts.index, chunk.emit(puts.places, puts.index, puts.held).with_rows(puts.held, times))
         return self._updates(chunk, released)

@@ -55,7 +55,11 @@ def time_windows(
         found = set(open_.places) if missed else ()
         return updates, late_rows(chunk, _once(missed, found), wanted=late.handed_on)
 
-    return late.keeping(step, state)
+    def advance(moment: Chunk) -> Chunk:
+        progress.advance(moment.timestamps[0])
+        return NOTHING if closing is None else closing.closed(moment, moment.timestamps)
+
+    return late.keeping(step, state, advance)
 
 
 def _placed(windows: TimeWindows | UnlimitedWindows, timestamps: list[int]) -> Placed:

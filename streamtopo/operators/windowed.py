@@ -9,7 +9,7 @@ from typing import Any
 
 from streamtopo.operators.aggregate import Add, Dropped
 from streamtopo.operators.keeping import Keeping
-from streamtopo.records import NOTHING, Chunk, concatenate
+from streamtopo.records import NOTHING, Chunk, Step, concatenate
 from streamtopo.stores.state import State
 from streamtopo.topology import Bindings, OperatorClock
 
@@ -56,6 +56,10 @@ class Progress:
         clock.time = times[-1]
         return times[1:]
 
+    def advance(self, time: int) -> None:
+        for clock in self._clocks:
+            clock.time = max(clock.time, time)
+
     @property
     def time(self) -> int:
         return max(clock.time for clock in self._clocks)
@@ -81,7 +85,13 @@ def expire(state: State, time: int, rows: int) -> None:
 
 
 @dataclass(frozen=True)
-class Divided(Keeping):
+class KeepingWindows(Keeping):
+    advance: Step
+    """Moves stream time to that of a row which is no record; returns what that closes."""
+
+
+@dataclass(frozen=True)
+class Divided(KeepingWindows):
     """Updates go to the first child, late records to the second."""
 
     def __call__(self, chunk: Chunk) -> Chunk:
@@ -105,11 +115,11 @@ class Late:
     def count(self, windows: int) -> None:
         self._dropped(LATE, windows)
 
-    def keeping(self, step: Callable[[Chunk], tuple[Chunk, Chunk]], state: State) -> Keeping:
+    def keeping(self, step: Callable[[Chunk], tuple[Chunk, Chunk]], state: State, advance: Step) -> KeepingWindows:
         """`step` returns updates, and the records that found no window."""
         if self.handed_on:
-            return Divided(lambda chunk: _divided(*step(chunk)), state)
-        return Keeping(lambda chunk: step(chunk)[0], state)
+            return Divided(lambda chunk: _divided(*step(chunk)), state, lambda moment: first_child(advance(moment)))
+        return KeepingWindows(lambda chunk: step(chunk)[0], state, advance)
 
 
 def _divided(updates: Chunk, late: Chunk) -> Chunk:

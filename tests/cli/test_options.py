@@ -59,6 +59,7 @@ CHANGED: dict[str, tuple[Any, Any]] = {  # as it is written, and what it means
     "chunk": (7, 7),
     "on_error": ("skip", OnError.SKIP),
     "guarantee": ("at-least-once", Guarantee.AT_LEAST_ONCE),
+    "idle_advance": ("30s", 30_000),
     "create_topics": (3, 3),
     "accept_changes": (True, True),
 }

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from tests.differential import windowed
+from tests.differential import mixed, tables, windowed
 
 Step = dict[str, Any]
 Case = dict[str, Any]
 
-PARTS: list[Callable[[Any, str], str]] = [*windowed.PARTS]
+PARTS: list[Callable[[Any, str], str]] = [*windowed.PARTS, *tables.PARTS, *mixed.PARTS]
 KEYS: list[Any] = ["A", "B", "C", None]
 VALUES = ["1", "2", "30", None]
 

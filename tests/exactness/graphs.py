@@ -15,6 +15,8 @@ from tests.exactness.windows import cogrouped, held_back, windowed
 OUTPUTS = ("out-1", "out-2")
 GROUPED = tuple(f"grouped-s{number}" for number in range(5))
 """Written by tasks of their own, each by one."""
+FOREIGN = "foreign"
+"""Written by a task that waits for the answers of another one."""
 
 
 class Tally(Processor):
@@ -239,13 +241,18 @@ STEPS = [
 
 
 @st.composite
-def topologies(draw: Callable[[Any], Any]) -> Topology:
+def topologies(draw: Callable[[Any], Any], *, foreign: bool = False) -> Topology:
+    """With `foreign` there may be a join by a foreign key as well, whose answers come when they come."""
     builder = StreamsBuilder("random")
     first, second = (builder.stream(topic, key=str, value=list) for topic in ("in-1", "in-2"))
     streams = [first, second, first.merge(second)]  # one subtopology: order between tasks is nobody's promise
     for number in range(draw(st.integers(1, 5))):
         stream = draw(st.sampled_from(streams))
         streams += step(stream, streams, draw, f"s{number}")
+    if foreign and draw(st.booleans()):
+        left, right = (draw(st.sampled_from(streams)).to_table() for _ in range(2))
+        join = draw(st.sampled_from([left.join, left.left_join]))
+        join(right, both, foreign_key=lambda value: "abcd"[len(str(value)) % 4]).to_stream().to(FOREIGN)
     for stream in streams:
         stream.to(draw(st.sampled_from(OUTPUTS)))
     return builder.build()

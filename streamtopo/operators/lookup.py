@@ -65,6 +65,8 @@ class KeptRows:
 
     def __init__(self, state: State) -> None:
         self.state = state
+        self.named: dict[Hashable, Hashable] | None = None
+        """What this store's index has for that of the asker, where the bytes of their keys differ."""
         self._now: dict[Any, Row | None] = {}
         self._then: dict[Any, Row | None] = {}
 
@@ -78,6 +80,8 @@ class KeptRows:
         self._then[key] = row
 
     def get(self, index: Hashable, key: Any) -> Row | None:
+        if self.named is not None:
+            index = self.named[index]
         if index in self._then:
             return self.state.copied(self._then[index])
         return self.state.copied(self._now[index])
@@ -150,7 +154,7 @@ class Lookup:
         self._plain = single if type(single) is KeptRows else None
         """Of a table that is only looked into, all rows are found at once where none is put in between."""
         self._get = table.open(dict(zip(table.kept, self._kept, strict=True)))
-        self._index = self._kept[0].state.index
+        self._index, self._key = self._kept[0].state.index, self._kept[0].state.spec.key
 
     def split(self, chunk: Chunk, keys: Callable[[Chunk], list[Any]] | None = None) -> tuple[Chunk, list[Row | None]]:
         """The chunk without the puts, and beside each row the one found for its key (or for what `keys` gives)."""
@@ -161,7 +165,12 @@ class Lookup:
         index = self._index(wanted)
         found = {place for place in index if place is not None}
         for number, kept in enumerate(self._kept, start=self._parents):
-            kept.begin(found, [key for key, side in zip(chunk.keys, sides, strict=True) if side == number])
+            if kept.state.spec.key != self._key and not self._key.exact:
+                kept.named = dict(zip(index, kept.state.index(wanted), strict=True))
+            kept.begin(
+                found if kept.named is None else map(kept.named.__getitem__, found),
+                [key for key, side in zip(chunk.keys, sides, strict=True) if side == number],
+            )
         rows = iter(zip(index, wanted, strict=True))
         if not several and self._plain is not None:
             return own, self._plain.all(index)

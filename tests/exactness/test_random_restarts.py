@@ -83,6 +83,7 @@ options = st.fixed_dictionaries({"chunk": st.sampled_from([1, 3, 10_000]), "cach
 paces = st.sampled_from([SLOW_TIME, FAST_TIME])
 
 
+@settings(max_examples=settings().max_examples * 2)
 @given(topology=topologies(foreign=True), sent=records(), plan=kills, pace=paces, options=options)
 def test_kills_change_nothing(
     topology: Topology, sent: list[DriverRecord], plan: Plan, pace: int, options: dict[str, Any]

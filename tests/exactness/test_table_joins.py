@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamtopo import KTable, StreamsBuilder, Topology
+from streamtopo import KTable, StreamsBuilder, Topology, Windows, until_time_limit
 from streamtopo.testing import Driver, DriverRecord
 
 KINDS = ["inner", "left", "outer"]
@@ -309,3 +309,33 @@ def turned_up_elsewhere(record: DriverRecord, records: list[DriverRecord]) -> bo
             for one in records
         )
     )
+
+
+@pytest.mark.parametrize("chunk", [1, 10_000])
+@pytest.mark.parametrize("kind", ["suppressed", "kept"])
+def test_windowed_tables_are_joined_whatever_bytes_their_stores_have_for_a_key(kind: str, chunk: int) -> None:
+    """JSON keys are known by their bytes, and those of windows are longer in the stores of their aggregations."""
+
+    def joined(key: type, of: Any) -> list[Any]:
+        builder = StreamsBuilder("windowed")
+        grouped = builder.stream("in", key=key, value=str).group_by_key()
+        counts = grouped.windowed_by(Windows.tumbling(100)).count()
+        if kind == "suppressed":
+            other = counts.suppress(until_time_limit(10))
+        else:
+            other = counts.filter(lambda _, count: count != 2, name="kept")
+        counts.left_join(other, lambda one, two: [one, two], value=list).to_stream().to("out-1")
+        other.left_join(counts, lambda one, two: [one, two], value=list).to_stream().to("out-2")
+        driver = Driver(builder.build(), chunk=chunk)
+        driver.send_all(DriverRecord("in", of(name), "x", time) for name, time in zip("aababba", range(7), strict=True))
+        driver.send_all(
+            DriverRecord("in", of(name), "x", time) for name, time in zip("abab", range(20, 24), strict=True)
+        )
+        return [driver.read("out-1"), driver.read("out-2")]
+
+    plain = joined(str, str)
+    assert [[value for _, value in rows] for rows in joined(dict, lambda name: {"is": name})] == [
+        [value for _, value in rows] for rows in plain
+    ]
+    assert any(None in value for _, value in plain[0])
+    assert any(None not in value for _, value in plain[0])

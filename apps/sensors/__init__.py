@@ -48,10 +48,9 @@ def session(window: Windowed, readings: int) -> tuple[Any, Session]:
 def alerts(located: KStream) -> None:
     """A reading above its device's limit, unless somebody worked there in the minute before, or says so within 5 s.
 
-    The join's time is that of such readings and of maintenance: an alert goes out when the next of them comes.
+    All readings are joined, not only such: they move the join's time, so that an alert goes out after those 5 s.
     """
-    hot = located.filter(lambda _, reading: reading.celsius > reading.limit)
-    found = hot.left_join(work, alert, before="1m", after="5s", value=Alert, name="alerts", store="alerts")
+    found = located.left_join(work, alert, before="1m", after="5s", value=Alert, name="alerts", store="alerts")
     found.filter(lambda _, alert: alert is not None).to("sensor-alerts")
 
 

@@ -51,5 +51,7 @@ def known(reading: dict[str, Any], device: Device) -> Known:
 
 
 def alert(reading: Known, work: object | None) -> Alert | None:
-    """None where the heat is explained."""
-    return None if work is not None else Alert(reading.sensor, reading.site, reading.celsius, reading.at)
+    """None where it is not too hot, or that is explained."""
+    if work is not None or reading.celsius <= reading.limit:
+        return None
+    return Alert(reading.sensor, reading.site, reading.celsius, reading.at)

@@ -11,7 +11,7 @@ from typing import Any
 
 from streamtopo.config import WorkerConfig
 
-_DURATIONS = {"commit_interval", "commit_pause"}
+_DURATIONS = {"commit_interval", "commit_pause", "idle_advance"}
 _TOKEN = "STREAMTOPO_WEB_TOKEN"
 
 

@@ -155,7 +155,7 @@ def _stores(
             f"{base}-store",
             _key_of_natural(stream.key, "with time"),
             stream.value,
-            Kind.WINDOW,
+            Kind.JOIN,
             retention=window.retention,
             segment=max(window.retention // 2, _SMALLEST_SEGMENT),
         )

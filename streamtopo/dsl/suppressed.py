@@ -106,6 +106,7 @@ class SuppressedOrigin:
     versioned = False
 
     def rows(self) -> Table:
+        self.parent.send_old(keep=True)  # what went on last is the old value of the first update held back
         return Derived((self.parent.rows(), Kept(self.node, self.buffer)), _seen)
 
     def send_old(self, *, keep: bool) -> bool:

@@ -247,7 +247,7 @@ class Worker:
     def _move_on(self) -> bool:
         """Stream time of tasks that are idle; what waits, for its round or for a commit, comes first."""
         patience = self.config.idle_advance
-        if not patience or self._pace.undurable or self._in_hand():
+        if patience <= 0 or self._pace.undurable or self._in_hand():
             return False
         for task in self.tasks.values():
             if (time := task.idling.time_after(task.time, patience)) is not None:

@@ -18,6 +18,8 @@ class Kind(Enum):
     WINDOW = "window"
     TIMESTAMPED_WINDOW = "timestamped window"
     SESSION = "session"
+    JOIN = "stream join"
+    """Several rows of a key and time, under bytes that only the join knows."""
     VERSIONED = "versioned"
 
 

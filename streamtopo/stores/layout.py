@@ -10,7 +10,7 @@ from streamtopo.stores import Kind, StoreSpec
 
 _TIME = struct.Struct(">q")
 
-_BEHIND_THE_TIME = {Kind.WINDOW: 4, Kind.TIMESTAMPED_WINDOW: 4, Kind.SESSION: 8, Kind.VERSIONED: 0}
+_BEHIND_THE_TIME = {Kind.WINDOW: 4, Kind.TIMESTAMPED_WINDOW: 4, Kind.JOIN: 4, Kind.SESSION: 8, Kind.VERSIONED: 0}
 """Bytes of a key after those of its time: a sequence number; a session's start, which follows its end."""
 SEGMENT_BYTES = 8
 

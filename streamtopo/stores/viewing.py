@@ -17,8 +17,6 @@ def view_of(
     state: State, now: Callable[[], int], observed: Callable[[int], int], expired: Callable[[], None]
 ) -> StoreView:
     """`now` gives the time of what is put; `observed` is told a time in a key, and returns the largest so far."""
-    if state.spec.kind is Kind.WINDOW and not state.spec.key.window_bytes:
-        return KeyValueStore(state, now)  # what a join keeps: several rows a key and time, under bytes of its own
     match state.spec.kind:
         case Kind.WINDOW | Kind.TIMESTAMPED_WINDOW:
             return WindowStore(state, now, observed, expired)

@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 
 from streamtopo.cli.options import FIELDS, log_option, worker_options
 from streamtopo.config import Guarantee, OnError, WorkerConfig
+from streamtopo.engine.command import command
 from tests.cli.conftest import Run
 
 
@@ -80,6 +81,14 @@ def test_each_can_be_given_in_three_places(name: str, folder: Path) -> None:
     assert told(**{f"STREAMTOPO_{name.upper()}": str(written)}) == expected
     pyproject(folder, f"[tool.streamtopo]\n{option} = {'true' if written is True else repr(written)}\n")
     assert told() == expected
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_the_processes_of_a_pool_are_told(name: str, folder: Path) -> None:
+    config = WorkerConfig(**{name: CHANGED[name][1]})
+    arguments = command("app", "memory:", config, lifeline=3)
+    options = arguments[arguments.index("--log") : arguments.index("--lifeline")]
+    assert told(*options) == f"memory: {config}"
 
 
 def test_numbers_in_pyproject_are_milliseconds_and_bytes(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""A recorded sample of random cases: what Kafka Streams answered, streamtopo answers, however the records are cut."""
+"""Recorded samples of random cases: what Kafka Streams answered, streamtopo answers, however the records are cut."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import pytest
 from tests.conformance.runner import Case
 from tests.differential.compare import differences
 
-SAMPLE: list[Case] = json.loads((Path(__file__).parent / "cases" / "sample.json").read_text())
+CASES = Path(__file__).parent / "cases"
+SAMPLE: list[Case] = [case for name in ("sample", "mixed") for case in json.loads((CASES / f"{name}.json").read_text())]
 
 
 @pytest.mark.parametrize("case", SAMPLE, ids=[case["id"] for case in SAMPLE])

@@ -126,7 +126,7 @@ def test_nothing_shows_before_it_is_committed() -> None:
     driver = Driver(counting(), log=DisturbedLog())
     DisturbedMember.ending = "not done"
     driver._append("in", b"k", b"a", 0, (), -1)
-    while not driver.worker._pace.undurable:
+    while DisturbedMember.ending:
         driver.worker.run_once()
     assert driver.read("out") == []
     driver.run()

@@ -339,3 +339,23 @@ def test_windowed_tables_are_joined_whatever_bytes_their_stores_have_for_a_key(k
     ]
     assert any(None in value for _, value in plain[0])
     assert any(None not in value for _, value in plain[0])
+
+
+def test_a_join_with_a_suppressed_table_sees_what_went_on_last() -> None:
+    """As Kafka Streams answers (random case 990021): of a row that is held back again, the row before."""
+    builder = StreamsBuilder("suppressed")
+    table = builder.table("in", key=str, value=str)
+    table.suppress(until_time_limit(1)).join(table, lambda one, other: f"{one}-{other}").to_stream().to("out")
+    driver = Driver(builder.build())
+    sent = [("B", "2", 4), ("A", "1", 6), ("A", "2", 0), ("B", "2", 11), ("A", "30", 39)]
+    told = []
+    for key, value, time in sent:
+        driver.send("in", value, key=key, timestamp=time)
+        told.append([(record.key, record.value, record.timestamp) for record in driver.records("out")])
+    assert told == [
+        [],
+        [("B", "2-2", 4)],
+        [],
+        [("A", "2-2", 0), ("B", "2-2", 11)],
+        [("B", "2-2", 11), ("A", "2-30", 39)],
+    ]

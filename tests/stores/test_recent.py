@@ -12,7 +12,7 @@ from streamtopo.stores.memory import MemoryStore
 from streamtopo.stores.recent import Recent
 from streamtopo.stores.state import State
 
-SPEC = StoreSpec("rows", BYTES, STR, Kind.WINDOW, retention=1 << 40, segment=10)
+SPEC = StoreSpec("rows", BYTES, STR, Kind.JOIN, retention=1 << 40, segment=10)
 Put = tuple[bytes, int]
 
 

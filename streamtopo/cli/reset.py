@@ -132,7 +132,7 @@ def reset(
       streamtopo reset apps.wordcount --input-topics sentences --shift-by -100
     """
     from streamtopo.engine.loading import load_topology
-    from streamtopo.engine.reset import plan_reset
+    from streamtopo.engine.reset import plan_reset, wait_until_unused
     from streamtopo.engine.reset import reset as do_reset
     from streamtopo.stores.directory import StateDirectory
 
@@ -141,12 +141,14 @@ def reset(
     topology = load_topology(app)
     state = StateDirectory(state_dir, topology.application_id)
     with opened(log) as source:
+        if not dry_run:
+            wait_until_unused(source, topology.application_id, _PATIENCE if force else 0)
         planned = plan_reset(topology, source, where, input_topics or {partition.topic for partition in offsets})
         for missing in sorted(offsets.keys() - {move.partition for move in planned.moves}):
             raise LogError(f"partition {missing} is in the file, and not among those to move; mend the file")
         _show(planned, state.kept(), as_json)
         if not dry_run:
-            do_reset(topology, source, planned, state, patience=_PATIENCE if force else 0.0)
+            do_reset(topology, source, planned, state)
     said = "nothing is changed, as this is a dry run" if dry_run else "done; start the workers when you like"
     click.echo(f"{topology.application_id}: {said}", err=True)
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 from streamtopo.engine.fingerprint import note_of, topics_of, unfinished
 from streamtopo.errors import LogError
-from streamtopo.logs import Log, Topic
+from streamtopo.logs import Log
 from streamtopo.logs.groups import check_no_members
 from streamtopo.records import Position, TopicPartition
 from streamtopo.stores.directory import StateDirectory
@@ -57,7 +57,8 @@ def shift_by(records: int) -> Where:
 def plan_reset(topology: Topology, log: Log, where: Where, topics: Collection[str] = ()) -> Reset:
     """To stand there in all topics that the application reads, or in these; never outside of what a topic has."""
     existing = log.topics()
-    read = _read(topology, existing)
+    internal = _internal(topology, log.note(note_of(topology))) & existing.keys()
+    read = _read(topology, existing.keys() - internal - topology.repartitions.keys())
     for unknown in sorted(set(topics) - set(read)):
         names = ", ".join(read) or "none"
         raise LogError(
@@ -73,17 +74,15 @@ def plan_reset(topology: Topology, log: Log, where: Where, topics: Collection[st
             inside = min(max(offset, log.start(partition)), log.end(partition))
             moves.append(Move(partition, before.get(partition), inside))
     moved = {move.partition for move in moves}
-    internal = _internal(topology, log.note(note_of(topology))) & existing.keys()
     others = existing.keys() - internal
     kept = {part: Position(at) for part, at in before.items() if part.topic in others and part not in moved}
     return Reset(topology.application_id, moves, kept, sorted(internal))
 
 
-def _read(topology: Topology, existing: Mapping[str, Topic]) -> list[str]:
-    """The topics of others that there are; those of global stores are read anew at every start."""
+def _read(topology: Topology, topics: Collection[str]) -> list[str]:
+    """Those for which the application has positions; the topics of global stores are read anew at every start."""
     sources = [source for part in topology.subtopologies() for source in part.sources]
-    internal = {*topology.repartitions, *map(topology.topic_of, topology.repartitions)}
-    return sorted(name for name in existing.keys() - internal if any(source.reads(name) for source in sources))
+    return sorted(name for name in topics if any(source.reads(name) for source in sources))
 
 
 def _internal(topology: Topology, note: str | None) -> set[str]:
@@ -91,12 +90,12 @@ def _internal(topology: Topology, note: str | None) -> set[str]:
     return {*map(topology.topic_of, topology.repartitions), *changelogs, *topics_of(note)}
 
 
-def reset(topology: Topology, log: Log, planned: Reset, state: StateDirectory, *, patience: float = 0.0) -> None:
-    """What was planned, while no worker is at work; waits so many seconds for those that the log still has.
+def reset(topology: Topology, log: Log, planned: Reset, state: StateDirectory) -> None:
+    """What was planned, while no worker is at work.
 
     Until all of it is done no worker starts: one would read from the one place with the state of the other.
     """
-    _wait_until_empty(log, planned.group, patience)
+    wait_until_unused(log, planned.group, 0)
     state.delete()
     note = note_of(topology)
     log.write_note(note, unfinished(log.note(note)))
@@ -106,7 +105,8 @@ def reset(topology: Topology, log: Log, planned: Reset, state: StateDirectory, *
     log.write_note(note, "")
 
 
-def _wait_until_empty(log: Log, group: str, patience: float) -> None:
+def wait_until_unused(log: Log, group: str, patience: float) -> None:
+    """An error if the group still has members after so many seconds."""
     deadline = time.monotonic() + patience
     while (state := log.groups().get(group)) is not None and state.members:
         if time.monotonic() >= deadline:

@@ -12,7 +12,12 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+)
 
 from streamtopo.broker import Cluster, find_java
 from streamtopo.errors import BrokerError
@@ -59,6 +64,17 @@ def emptied(url: str) -> KafkaLog:
     for topic in log.topics():
         log.delete(topic)
     return log
+
+
+def configured(kafka: str, topic: str, **config: str) -> None:
+    """Change what the topic was created with."""
+    admin = AdminClient({"bootstrap.servers": kafka.removeprefix("kafka://")})
+    entries = [
+        ConfigEntry(name.replace("_", "."), value, incremental_operation=AlterConfigOpType.SET)
+        for name, value in config.items()
+    ]
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=entries)
+    admin.incremental_alter_configs([resource])[resource].result()
 
 
 @pytest.fixture(scope="session")

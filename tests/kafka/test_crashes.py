@@ -1,9 +1,14 @@
-"""What is killed or stopped, worker or broker: the outputs on the cluster are those of an undisturbed run."""
+"""What is killed or stopped, worker or broker: the outputs on the cluster are those of an undisturbed run.
+
+With STREAMTOPO_LONG=1 the broker is away for a minute.
+"""
 
 from __future__ import annotations
 
+import os
 import random
 import signal
+import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -11,10 +16,23 @@ from pathlib import Path
 import pytest
 
 from streamtopo.broker import Cluster
+from streamtopo.logs import Topic
 from streamtopo.logs.kafka import KafkaLog
-from tests.kafka.brokers import emptied
+from tests.kafka.brokers import configured, emptied
 from tests.kafka.brokers import running as running_broker
-from tests.kafka.lives import committed, exact, feed, members, outputs, prepare, total, until, workers
+from tests.kafka.lives import (
+    PARTITIONS,
+    PATIENCE,
+    committed,
+    exact,
+    feed,
+    members,
+    outputs,
+    prepare,
+    total,
+    until,
+    workers,
+)
 
 pytestmark = pytest.mark.kafka
 SOON = "?kafka.session.timeout.ms=2000&kafka.heartbeat.interval.ms=300"
@@ -39,6 +57,9 @@ def log(kafka: str) -> Iterator[KafkaLog]:
     prepare(log)
     yield log
     log.close()
+
+
+LONG = bool(os.environ.get("STREAMTOPO_LONG"))
 
 
 def done(log: KafkaLog, count: int) -> bool:
@@ -93,3 +114,58 @@ def test_a_broker_that_goes_and_comes_back_costs_nothing(
         until(lambda: total(log) >= 6000, running)
         assert running.stop() == [0], running.said()
         assert outputs(log) == exact(6000), running.said()
+
+
+def test_a_broker_that_is_away_for_a_while_is_waited_for(
+    log: KafkaLog, kafka: str, cluster: Cluster, tmp_path: Path
+) -> None:
+    with workers(tmp_path, kafka) as running:
+        running.start()
+        feed(log, range(5000))
+        until(lambda: committed(log) > 0, running)
+        cluster.down()
+        time.sleep(60 if LONG else 10)
+        cluster.up()
+        feed(log, range(5000, 6000))
+        until(lambda: total(log) >= 6000, running)
+        assert running.stop() == [0], running.said()
+        assert outputs(log) == exact(6000), running.said()
+
+
+TAKES_LONG_ONCE = """
+import pathlib, time
+def look(value):
+    if not pathlib.Path("slept").exists():
+        pathlib.Path("slept").touch()
+        time.sleep(5)
+    return value
+"""
+
+
+def test_a_step_that_takes_longer_than_the_group_waits_is_done_again(log: KafkaLog, kafka: str, tmp_path: Path) -> None:
+    with workers(tmp_path, f"{kafka}{SOON}&kafka.max.poll.interval.ms=2000", TAKES_LONG_ONCE) as running:
+        running.start()
+        feed(log, range(1000))
+        until(lambda: total(log) >= 1000, running)
+        assert running.stop() == [0], running.said()
+        assert outputs(log) == exact(1000), running.said()
+        assert "longer than kafka.max.poll.interval.ms" in running.said()
+
+
+def test_records_that_are_too_large_end_the_worker_and_nothing_is_lost(
+    log: KafkaLog, kafka: str, tmp_path: Path
+) -> None:
+    log.delete("out")
+    log.create(Topic("out", PARTITIONS, {"max.message.bytes": "100"}))
+    with workers(tmp_path, kafka) as running:
+        worker = running.start()
+        feed(log, range(1000))
+        assert worker.wait(PATIENCE) == 1
+        running.running.remove(worker)
+        assert "raise the topic's max.message.bytes" in running.said()
+        assert total(log) == 0
+        configured(kafka, "out", max_message_bytes="1000000")
+        running.start()
+        until(lambda: total(log) >= 1000, running)
+        assert running.stop() == [0], running.said()
+        assert outputs(log) == exact(1000), running.said()

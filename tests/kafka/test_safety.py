@@ -1,10 +1,11 @@
-"""TLS and SASL/SCRAM against a broker that demands them; every setting of the clients can be given."""
+"""TLS, SASL/SCRAM and OAuth against a broker that demands them; every setting of the clients can be given."""
 
 from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import quote
 
 import pytest
@@ -29,23 +30,39 @@ USER, PASSWORD = "alice", "wonder & land"
 OUT = TopicPartition("out", 0)
 
 
+class Secured(NamedTuple):
+    """A broker that takes clients over TLS with a password, and at another address those with a token."""
+
+    address: str
+    certificate: Path
+    """By which it can be known."""
+    for_tokens: str
+
+
 @pytest.fixture(scope="module")
-def secured(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
-    """A broker that takes clients over TLS, with a password; its address and the certificate it can be known by."""
+def secured(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     folder = tmp_path_factory.mktemp("secured")
     certificate, key = folder / "certificate.pem", folder / "key.pem"
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1"]
     command += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)]
     subprocess.run(command, check=True, capture_output=True)
-    plain, controller, safe = free_port(), free_port(), free_port()
+    plain, controller, safe, tokens = (free_port() for _ in range(4))
     made = Cluster(folder / "cluster")
     made.up(
         port=0,
         config={
-            "listeners": f"PLAINTEXT://127.0.0.1:{plain},SAFE://127.0.0.1:{safe},CONTROLLER://127.0.0.1:{controller}",
+            "listeners": f"PLAINTEXT://127.0.0.1:{plain},SAFE://127.0.0.1:{safe},TOKENS://127.0.0.1:{tokens},"
+            f"CONTROLLER://127.0.0.1:{controller}",
             "controller.quorum.voters": f"0@127.0.0.1:{controller}",
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SAFE:SASL_SSL",
-            "sasl.enabled.mechanisms": "SCRAM-SHA-256",
+            "listener.security.protocol.map": (
+                "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SAFE:SASL_SSL,TOKENS:SASL_PLAINTEXT"
+            ),
+            "listener.name.safe.sasl.enabled.mechanisms": "SCRAM-SHA-256",
+            "listener.name.tokens.sasl.enabled.mechanisms": "OAUTHBEARER",
+            "listener.name.tokens.oauthbearer.sasl.jaas.config": (
+                "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required "
+                'unsecuredLoginStringClaim_sub="broker";'
+            ),
             "listener.name.safe.scram-sha-256.sasl.jaas.config": (
                 "org.apache.kafka.common.security.scram.ScramLoginModule required;"
             ),
@@ -60,23 +77,22 @@ def secured(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Itera
     )
     for future in admin.alter_user_scram_credentials([credentials]).values():
         future.result()
-    yield f"127.0.0.1:{safe}", certificate
+    yield Secured(f"127.0.0.1:{safe}", certificate, f"127.0.0.1:{tokens}")
     made.down()
 
 
-def url(secured: tuple[str, Path], **more: str) -> str:
-    address, certificate = secured
+def url(secured: Secured, **more: str) -> str:
     options = {
         "security.protocol": "SASL_SSL",
-        "ssl.ca.location": str(certificate),
+        "ssl.ca.location": str(secured.certificate),
         "sasl.mechanism": "SCRAM-SHA-256",
         "sasl.username": USER,
         "sasl.password": PASSWORD,
     } | {name.replace("_", "."): value for name, value in more.items()}
-    return f"kafka://{address}?" + "&".join(f"kafka.{name}={quote(value)}" for name, value in options.items())
+    return f"kafka://{secured.address}?" + "&".join(f"kafka.{name}={quote(value)}" for name, value in options.items())
 
 
-def test_records_go_over_tls_with_a_password(secured: tuple[str, Path]) -> None:
+def test_records_go_over_tls_with_a_password(secured: Secured) -> None:
     log = open_log(url(secured, compression_type="lz4"))
     assert isinstance(log, KafkaLog)
     log.create(Topic("out", 1))
@@ -90,7 +106,19 @@ def test_records_go_over_tls_with_a_password(secured: tuple[str, Path]) -> None:
     log.close()
 
 
-def test_settings_come_from_the_environment_too(secured: tuple[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records_go_where_a_token_is_shown(secured: Secured) -> None:
+    settings = "kafka.security.protocol=SASL_PLAINTEXT&kafka.sasl.mechanism=OAUTHBEARER"
+    settings += "&kafka.enable.sasl.oauthbearer.unsecure.jwt=true&kafka.sasl.oauthbearer.config=principal%3Dalice"
+    log = open_log(f"kafka://{secured.for_tokens}?{settings}")
+    assert isinstance(log, KafkaLog)
+    log.create(Topic("shown", 1))
+    target = TopicPartition("shown", 0)
+    assert log.append(target, Columns([b"k"], [b"v"], [5])) == 1
+    assert values(log, target) == [b"v"]
+    log.close()
+
+
+def test_settings_come_from_the_environment_too(secured: Secured, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STREAMTOPO_KAFKA_SASL_PASSWORD", PASSWORD)
     address = url(secured).partition("&kafka.sasl.password")[0]
     with_password = open_log(address)
@@ -106,6 +134,6 @@ def test_settings_come_from_the_environment_too(secured: tuple[str, Path], monke
         ({"group_id": "mine"}, 'the client setting "group.id" cannot be chosen: it is the application\'s id'),
     ],
 )
-def test_what_is_wrong_is_said(secured: tuple[str, Path], more: dict[str, str], said: str) -> None:
+def test_what_is_wrong_is_said(secured: Secured, more: dict[str, str], said: str) -> None:
     with pytest.raises(LogError, match=said):
         open_log(url(secured, **more))

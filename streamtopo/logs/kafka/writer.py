@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain, repeat
 from typing import Any
 
 from confluent_kafka import Producer
@@ -39,19 +40,15 @@ class Writer:
 
 def produce(producer: Any, target: TopicPartition, columns: Columns, done: Any, *, each: bool = True) -> None:
     """Hand the records to the producer, which sends them beside us; `done` is called for each, or for the last."""
-    topic, partition = target
-    headers = columns.headers or [()] * len(columns.keys)
-    last = len(columns.keys) - 1
-    for place, (key, value, time, head) in enumerate(
-        zip(columns.keys, columns.values, columns.timestamps, headers, strict=True)
-    ):
-        told = done if each or place == last else None
+    count = len(columns.keys)
+    told = repeat(done, count) if each else chain(repeat(None, count - 1), [done])
+    headers = [map(list, columns.headers)] if columns.headers else []
+    keys, values, times = columns.keys, columns.values, columns.timestamps
+    put = producer.produce
+    for row in zip(repeat(target.topic), values, keys, repeat(target.partition), told, repeat(None), times, *headers):
         while True:
-            try:
-                if head:
-                    producer.produce(topic, value, key, partition, told, timestamp=time, headers=list(head))
-                else:
-                    producer.produce(topic, value, key, partition, told, timestamp=time)
+            try:  # by position: names would take as long as the call
+                put(*row)
                 break
             except BufferError:
                 producer.poll(_FULL)

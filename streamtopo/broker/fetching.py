@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,8 +17,8 @@ from streamtopo.errors import BrokerError
 
 VERSION = "4.1.0"
 MIRROR = "STREAMTOPO_MAVEN_URL"
-_FETCHED = (f"org.apache.kafka:kafka_2.13:{VERSION}", f"org.apache.kafka:kafka-tools:{VERSION}")
-_LOGGING = "org.slf4j:slf4j-simple:1.7.36"
+LOGGING = "org.slf4j:slf4j-simple:1.7.36"
+_BROKER = (f"org.apache.kafka:kafka_2.13:{VERSION}", f"org.apache.kafka:kafka-tools:{VERSION}", LOGGING)
 _ATTEMPTS = 2
 """The first can end with a jar missing, which the second finds."""
 
@@ -27,11 +27,16 @@ def jars(java: str, home: Path | None = None) -> list[Path]:
     """All that a broker needs: of this installation of Kafka, or fetched into the user's cache."""
     if home is not None:
         return _installed(home)
-    directory = cache_directory() / f"kafka-{VERSION}"
+    return fetched(java, f"kafka-{VERSION}", _BROKER)
+
+
+def fetched(java: str, name: str, coordinates: Sequence[str]) -> list[Path]:
+    """These and what they need, in a directory of this name in the user's cache."""
+    directory = cache_directory() / name
     complete = directory / "complete"
     with _alone(directory):
         if not complete.exists():
-            _fetch(java, directory)
+            _fetch(java, directory, coordinates)
             complete.touch()
     return sorted(directory.glob("*.jar"))
 
@@ -51,11 +56,11 @@ def _alone(directory: Path) -> Iterator[None]:
         yield
 
 
-def _fetch(java: str, directory: Path) -> None:
+def _fetch(java: str, directory: Path, coordinates: Sequence[str]) -> None:
     ivy = _ivy()
     with tempfile.TemporaryDirectory(dir=directory) as scratch:
         module = Path(scratch) / "ivy.xml"
-        module.write_text(_module())
+        module.write_text(_module(coordinates))
         command = [java, "-jar", str(ivy), "-cache", str(directory / "ivy"), *_settings(Path(scratch))]
         command += ["-ivy", str(module), "-confs", "default", "-types", "jar", "bundle"]
         command += ["-retrieve", f"{scratch}/jars/[artifact]-[revision].[ext]"]
@@ -65,7 +70,7 @@ def _fetch(java: str, directory: Path) -> None:
                 break
         else:
             raise BrokerError(
-                f"Apache Kafka {VERSION} could not be fetched:\n{_complaints(done.stdout + done.stderr)}\n"
+                f"{', '.join(coordinates)} could not be fetched:\n{_complaints(done.stdout + done.stderr)}\n"
                 f"Set {MIRROR} to a Maven repository that can be reached from here, or name a Kafka that you "
                 "unpacked yourself: --kafka-home DIRECTORY"
             )
@@ -86,10 +91,10 @@ def _ivy() -> Path:
     )
 
 
-def _module() -> str:
+def _module(coordinates: Sequence[str]) -> str:
     wanted = "".join(
         f'<dependency org="{org}" name="{name}" rev="{revision}" conf="default->default"/>'
-        for org, name, revision in (coordinates.split(":") for coordinates in (*_FETCHED, _LOGGING))
+        for org, name, revision in (one.split(":") for one in coordinates)
     )
     return (
         '<ivy-module version="2.0"><info organisation="streamtopo" module="broker"/>'

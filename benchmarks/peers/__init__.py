@@ -1,0 +1,1 @@
+"""Other stream processors beside ours: the same input, the same broker, the same run."""

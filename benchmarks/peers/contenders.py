@@ -1,0 +1,124 @@
+"""Who is measured: each with its guarantee, its settings, what it can do, and the command that does it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks.peers.environments import HERE, kafka_streams, python_of
+from benchmarks.peers.workloads import WORKLOADS, Workload
+
+EXACTLY, AT_LEAST = "exactly once", "at least once"
+EVERY = frozenset(WORKLOADS)
+
+
+class Job(NamedTuple):
+    """What the command of a contender is made of."""
+
+    workload: Workload
+    brokers: str
+    state: Path
+    commit_at: tuple[int, ...]
+    """Records after which everything has come."""
+
+
+@dataclass(frozen=True)
+class Contender:
+    peer: str
+    guarantee: str
+    settings: str
+    command: Callable[[Job], list[str]]
+    workloads: Collection[str] = EVERY
+    share: float = 1.0
+    """Of the records that others get: slow ones would take hours."""
+    commits: bool = True
+    """It keeps its positions in a group; else its output shows how far it is."""
+
+    @property
+    def name(self) -> str:
+        return ", ".join(filter(None, (self.peer, self.guarantee, self.settings)))
+
+
+# -- ours
+
+
+def ours(guarantee: str) -> Callable[[Job], list[str]]:
+    def command(job: Job) -> list[str]:
+        app = {"every-update": "keyed-count", "restore": "keyed-count"}.get(job.workload.name, job.workload.name)
+        options = ["--log", f"kafka://{job.brokers}", "--state-dir", str(job.state), "--guarantee", guarantee]
+        options += ["--cache", "0"] if job.workload.name == "every-update" else []
+        place = f"benchmarks.peers.programs.ours:{app.replace('-', '_')}"
+        return [sys.executable, "-m", "streamtopo", "worker", place, *options]
+
+    return command
+
+
+# -- the client alone
+
+
+def raw(guarantee: str) -> Callable[[Job], list[str]]:
+    def command(job: Job) -> list[str]:
+        workload = job.workload
+        names = [workload.name, job.brokers, workload.application, workload.input, workload.output, guarantee]
+        return [sys.executable, "-m", "benchmarks.peers.programs.raw", *names]
+
+    return command
+
+
+# -- Kafka Streams
+
+_EXACTLY = {"processing.guarantee": "exactly_once_v2"}
+_TUNED = {
+    "commit.interval.ms": "100",
+    "buffered.records.per.partition": "10000",
+    "main.consumer.max.poll.records": "10000",
+    "producer.linger.ms": "5",
+    "producer.compression.type": "lz4",
+}
+_SOONER = {"commit.interval.ms": "10", "producer.linger.ms": "5"}
+
+
+def streams(*several: Mapping[str, str]) -> Callable[[Job], list[str]]:
+    def command(job: Job) -> list[str]:
+        options = {"bootstrap.servers": job.brokers, "state.dir": str(job.state)}
+        options |= {"statestore.cache.max.bytes": "0"} if job.workload.name == "every-update" else {}
+        for given in several:
+            options |= given
+        told = [job.workload.name, job.workload.application, ",".join(map(str, job.commit_at))]
+        return [*kafka_streams(), *told, *(f"{name}={value}" for name, value in options.items())]
+
+    return command
+
+
+# -- Python's
+
+
+def python(peer: str, *options: str) -> Callable[[Job], list[str]]:
+    def command(job: Job) -> list[str]:
+        program = str(HERE / "programs" / f"on_{peer}.py")
+        names = [job.workload.name, job.brokers, job.workload.application, str(job.state)]
+        return [python_of(peer), program, *names, *options]
+
+    return command
+
+
+_ON_FAUST = ("map-filter", "keyed-count", "every-update", "tumbling-count", "latency")
+_ALONE = ("map-filter", "keyed-count", "every-update", "latency")
+
+
+def contenders() -> Iterator[Contender]:
+    for guarantee in (EXACTLY, AT_LEAST):
+        yield Contender("streamtopo", guarantee, "", ours(guarantee.replace(" ", "-")))
+    for guarantee in (EXACTLY, AT_LEAST):
+        yield Contender("client alone", guarantee, "", raw(guarantee.replace(" ", "-")), _ALONE)
+    for guarantee, given, done in ((EXACTLY, _EXACTLY, EVERY), (AT_LEAST, {}, EVERY - {"restore"})):
+        yield Contender("Kafka Streams", guarantee, "defaults", streams(given), done)
+        yield Contender("Kafka Streams", guarantee, "tuned", streams(given, _TUNED), done)
+    yield Contender("Kafka Streams", EXACTLY, "commits each 10 ms", streams(_EXACTLY, _SOONER), ["latency"])
+    for guarantee in (EXACTLY, AT_LEAST):
+        yield Contender("Quix Streams", guarantee, "", python("quix", guarantee.replace(" ", "-")), share=0.1)
+    yield Contender("Faust", AT_LEAST, "", python("faust"), _ON_FAUST, share=0.02)
+    yield Contender("Bytewax", AT_LEAST, "", python("bytewax"), ["map-filter", "every-update"], 0.1, commits=False)

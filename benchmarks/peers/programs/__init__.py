@@ -1,0 +1,1 @@
+"""What is measured: the same workloads written for each peer, each a process of its own."""

@@ -1,0 +1,154 @@
+"""One run of one contender: a process is warmed up, stopped, given all its input, and let go while a clock runs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+
+from benchmarks.data import PARTITIONS, Row
+from benchmarks.harness import DifferentResultsError
+from benchmarks.machine import ROOT
+from benchmarks.peers.contenders import Contender, Job
+from benchmarks.peers.latency import delays
+from benchmarks.peers.server import Filled, Server
+from benchmarks.peers.workloads import WORKLOADS, Values, Workload
+from benchmarks.processes import Running, until
+
+Measures = dict[str, float]
+
+
+def measured(contender: Contender, name: str, records: int, server: Server) -> Measures:
+    workload = WORKLOADS[name]
+    with tempfile.TemporaryDirectory(prefix="streamtopo-peers-") as directory:
+        run = {"latency": _latency, "restore": _restore}.get(name, _throughput)
+        try:
+            return run(_Scene(contender, workload, records, server, Path(directory)))
+        finally:
+            server.empty()
+
+
+@lru_cache(maxsize=1)
+def _rows(workload: str, count: int) -> list[Row]:
+    return list(WORKLOADS[workload].rows(count))
+
+
+@lru_cache(maxsize=1)
+def _expected(workload: str, count: int) -> Values:
+    return WORKLOADS[workload].expected(_rows(workload, count))
+
+
+class _Scene:
+    """The topics of a run, its process, and how far that is."""
+
+    def __init__(self, contender: Contender, workload: Workload, records: int, server: Server, directory: Path) -> None:
+        self.workload, self.records, self.server = workload, records, server
+        self.warm_up = records // 2
+        self.state = directory / "state"
+        self._errors = directory / "errors"
+        commit_at = self.warm_up, self.warm_up + records
+        self._command = contender.command(Job(workload, server.brokers, self.state, commit_at))
+        self._commits = contender.commits
+        self._filled: Filled = {}
+        server.make([workload.input, workload.output, *workload.tables])
+        for topic, rows in workload.tables.items():
+            self.fill(topic, list(rows()))
+
+    @property
+    def rows(self) -> list[Row]:
+        return _rows(self.workload.name, self.warm_up + self.records)
+
+    def fill(self, topic: str, rows: Sequence[Row]) -> None:
+        for place, count in self.server.fill(topic, rows).items():
+            self._filled[place] = self._filled.get(place, 0) + count
+
+    def until_done(self, running: Running) -> None:
+        outputs = 0 if self._commits else self.workload.outputs(self.rows[: sum(self._filled.values())])
+
+        def done() -> bool:
+            if self._commits:
+                return self.server.done(self.workload, self._filled)
+            return self.server.written(self.workload.output) >= outputs
+
+        until(done, "the end of the input", running.check)
+
+    def check(self) -> None:
+        found, expected = self.server.output(self.workload.output), _expected(self.workload.name, len(self.rows))
+        last = {key: self.workload.read(value) for key, value in found.last.items()}
+        if last != expected:
+            wrong = [key for key in expected.keys() | last.keys() if last.get(key) != expected.get(key)]
+            raise DifferentResultsError(
+                f"{len(wrong)} of {len(expected)} keys have other values than they should: the last one of "
+                f"{wrong[0]!r} is {last.get(wrong[0])}, not {expected.get(wrong[0])}"
+            )
+
+    @contextmanager
+    def process(self) -> Iterator[Running]:
+        """Until the end of the block; asked to end, it should, for its group not to wait for it."""
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("STREAMTOPO_")}
+        environment["PYTHONPATH"] = str(ROOT)
+        with self._errors.open("wb") as said:
+            process = subprocess.Popen(self._command, cwd=ROOT, env=environment, stdout=said, stderr=said)
+        try:
+            yield Running(process, self._errors)
+            process.terminate()
+            process.wait(60)
+        finally:
+            process.kill()
+            process.wait()
+
+
+def _throughput(scene: _Scene) -> Measures:
+    topic, rows = scene.workload.input, scene.rows
+    with scene.process() as running:
+        scene.fill(topic, rows[: scene.warm_up])
+        scene.until_done(running)
+        os.kill(running.pid, signal.SIGSTOP)
+        scene.fill(topic, rows[scene.warm_up :])
+        cpu_before, began = _cpu_seconds(running.pid), time.monotonic()
+        os.kill(running.pid, signal.SIGCONT)
+        scene.until_done(running)
+        seconds, cpu = time.monotonic() - began, _cpu_seconds(running.pid) - cpu_before
+    scene.check()
+    units = scene.records * scene.workload.units
+    return {f"{scene.workload.unit}/s": units / seconds, "CPU us": cpu / units * 1e6}
+
+
+def _latency(scene: _Scene) -> Measures:
+    with scene.process() as running:
+        scene.fill(scene.workload.input, scene.rows[:PARTITIONS])
+        scene.until_done(running)
+        return delays(scene.server.brokers, scene.workload, scene.rows, scene.warm_up)
+
+
+def _restore(scene: _Scene) -> Measures:
+    """How much longer a start takes when the stores are gone."""
+    with scene.process() as running:
+        scene.fill(scene.workload.input, scene.rows)
+        scene.until_done(running)
+    scene.check()
+    kept = _started(scene)
+    shutil.rmtree(scene.state)
+    lost = _started(scene)
+    return {"records/s": len(scene.rows) / max(lost - kept, 0.001), "start with stores s": kept, "without s": lost}
+
+
+def _started(scene: _Scene) -> float:
+    """Seconds until records that come at the start are processed and committed."""
+    scene.fill(scene.workload.input, scene.rows[:100])
+    began = time.monotonic()
+    with scene.process() as running:
+        scene.until_done(running)
+        return time.monotonic() - began
+
+
+def _cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -1,0 +1,84 @@
+"""What was measured as Markdown: the medians of all runs, and how streamtopo stands to Kafka Streams."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
+from typing import Any
+
+from benchmarks.peers.contenders import AT_LEAST, EXACTLY, contenders
+from benchmarks.peers.workloads import WORKLOADS
+
+Kept = Mapping[str, Any]
+Medians = dict[tuple[str, str], dict[str, float]]
+"""By workload and contender: each measure."""
+
+RIVAL = "Kafka Streams"
+
+
+def medians(kept: Iterable[Kept]) -> Medians:
+    seen: dict[tuple[str, str], dict[str, list[float]]] = {}
+    for one in kept:
+        for measure, value in one.get("seen", {}).items():
+            seen.setdefault((one["workload"], one["contender"]), {}).setdefault(measure, []).append(value)
+    return {key: {name: median(values) for name, values in found.items()} for key, found in seen.items()}
+
+
+def table(kept: Sequence[Kept]) -> str:
+    found = medians(kept)
+    workloads = [name for name in WORKLOADS if any(workload == name for workload, _ in found)]
+    names = [one.name for one in contenders() if any(name == one.name for _, name in found)]
+    rows = [
+        ["", *workloads],
+        ["---", *["--:"] * len(workloads)],
+        *[[name, *(_cell(found.get((workload, name))) for workload in workloads)] for name in names],
+        *_ratios(found, workloads),
+    ]
+    broken = dict.fromkeys(f"{one['workload']}, {one['contender']}: {one['broken']}" for one in kept if "broken" in one)
+    return "\n".join([*(f"| {' | '.join(row)} |" for row in rows), "", *broken, _conditions(kept)])
+
+
+def _cell(measures: Mapping[str, float] | None) -> str:
+    if measures is None:
+        return ""
+    if "p50 ms" in measures:
+        return f"{measures['p50 ms']:.1f} / {measures['p99 ms']:.1f} ms"
+    return short(rate(measures))
+
+
+def rate(measures: Mapping[str, float]) -> float:
+    return next(value for name, value in measures.items() if name.endswith("/s"))
+
+
+def short(value: float) -> str:
+    return f"{value / 1000:.0f}k" if value >= 10_000 else f"{value / 1000:.1f}k"
+
+
+def _ratios(found: Medians, workloads: Sequence[str]) -> list[list[str]]:
+    """To the better of the settings of the rival, with the same guarantee."""
+    rows = []
+    for guarantee in (EXACTLY, AT_LEAST):
+        cells = [_ratio(found, workload, guarantee) for workload in workloads]
+        if any(cells):
+            rows.append([f"**streamtopo to {RIVAL}, {guarantee}**", *cells])
+    return rows
+
+
+def _ratio(found: Medians, workload: str, guarantee: str) -> str:
+    mine = found.get((workload, f"streamtopo, {guarantee}"))
+    theirs = [
+        measures
+        for (at, name), measures in found.items()
+        if at == workload and name.startswith(f"{RIVAL}, {guarantee}")
+    ]
+    if mine is None or not theirs or "p99 ms" in mine:
+        return ""
+    return f"**{rate(mine) / max(map(rate, theirs)):.2f}**"
+
+
+def _conditions(kept: Sequence[Kept]) -> str:
+    last = kept[-1]
+    machine = last["machine"]
+    days = " to ".join(dict.fromkeys((min(one["at"] for one in kept)[:10], last["at"][:10])))
+    commits = ", ".join(dict.fromkeys(one["commit"] for one in kept))
+    return f"{days}, commit {commits}; {machine['cpu']}, {machine['cores']} cores, Python {machine['python']}."

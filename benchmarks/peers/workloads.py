@@ -1,0 +1,155 @@
+"""The workloads: what goes in, and what must come out whoever does them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import orjson
+
+from benchmarks.data import LINE, START, Row, events, lines, repeating_users, unique_users
+from benchmarks.workloads.map_filter import LEAST, in_cents
+from benchmarks.workloads.stream_table_join import USERS
+from benchmarks.workloads.tumbling_count import SIZE
+from streamtopo.serdes import INT
+
+Values = dict[bytes, object]
+"""The last value of each key, which is all that is certain where a cache decides what is seen."""
+
+
+@dataclass(frozen=True)
+class Workload:
+    name: str
+    application: str
+    """Its id, and so the name of its group."""
+    input: str
+    output: str
+    records: int
+    rows: Callable[[int], Iterable[Row]]
+    expected: Callable[[Sequence[Row]], Values]
+    read: Callable[[bytes], object] = INT.decode
+    """Values of the output, so that they can be compared however they are written."""
+    outputs: Callable[[Sequence[Row]], int] = len
+    """How many records come out where each update is written."""
+    tables: dict[str, Callable[[], Iterable[Row]]] = field(default_factory=dict)
+    """What is read before, by topic."""
+    through: bool = False
+    """A topic of the application's own is between input and output."""
+    unit: str = "records"
+    units: int = 1
+    """How many units a record has."""
+
+
+def events_of_some(records: int, per_ms: int = 1) -> Iterable[Row]:
+    return events(repeating_users(records), per_ms=per_ms)
+
+
+def events_of_each(records: int) -> Iterable[Row]:
+    return events(unique_users(records))
+
+
+def events_of_many(records: int) -> Iterable[Row]:
+    return events(repeating_users(records, USERS))
+
+
+def names() -> Iterable[Row]:
+    return ((str(user).encode(), name_of(user), START - 1) for user in range(10_000_000, 10_000_000 + USERS))
+
+
+def name_of(user: int) -> bytes:
+    return f"user {user}".encode()
+
+
+# -- what must come out
+
+
+def in_cents_if_large(rows: Sequence[Row]) -> Values:
+    decoded = ((key, orjson.loads(value)) for key, value, _ in rows)
+    return {key: in_cents(event) for key, event in decoded if key and event["amount"] >= LEAST}
+
+
+def large(rows: Sequence[Row]) -> int:
+    return sum(orjson.loads(value)["amount"] >= LEAST for _, value, _ in rows)
+
+
+def in_cents_each(rows: Sequence[Row]) -> Values:
+    return {key: in_cents(orjson.loads(value)) for key, value, _ in rows if key}
+
+
+def counts(rows: Sequence[Row]) -> Values:
+    return dict(Counter(key for key, _, _ in rows if key))
+
+
+def counts_in_windows(rows: Sequence[Row]) -> Values:
+    return dict(Counter(key + INT.encode(time // SIZE * SIZE) for key, _, time in rows if key))
+
+
+def counts_of_words(rows: Sequence[Row]) -> Values:
+    return dict(Counter(word for _, line, _ in rows for word in line.lower().split()))
+
+
+def with_names(rows: Sequence[Row]) -> Values:
+    decoded = ((key, orjson.loads(value)) for key, value, _ in rows)
+    return {key: {**event, "name": name_of(event["user"]).decode()} for key, event in decoded if key}
+
+
+_counting = partial(Workload, application="keyed-count", input="events", output="counted", expected=counts)
+_written = partial(Workload, input="events", read=orjson.loads)
+
+WORKLOADS = {
+    workload.name: workload
+    for workload in (
+        _written(
+            name="map-filter",
+            application="map-filter",
+            output="large",
+            records=1_000_000,
+            rows=events_of_some,
+            expected=in_cents_if_large,
+            outputs=large,
+        ),
+        _counting(name="keyed-count", records=1_000_000, rows=events_of_some),
+        _counting(name="every-update", records=500_000, rows=events_of_some),
+        Workload(
+            "tumbling-count",
+            "tumbling-count",
+            "events",
+            "counted",
+            500_000,
+            partial(events_of_some, per_ms=10),
+            counts_in_windows,
+        ),
+        Workload(
+            "word-count",
+            "wordcount",
+            "sentences",
+            "word-counts",
+            100_000,
+            lines,
+            counts_of_words,
+            through=True,
+            unit="words",
+            units=LINE,
+        ),
+        _written(
+            name="stream-table-join",
+            application="stream-table-join",
+            output="joined",
+            records=500_000,
+            rows=events_of_many,
+            expected=with_names,
+            tables={"names": names},
+        ),
+        _written(
+            name="latency",
+            application="latency",
+            output="mapped",
+            records=10_000,
+            rows=events_of_some,
+            expected=in_cents_each,
+        ),
+        _counting(name="restore", records=1_000_000, rows=events_of_each),
+    )
+}

@@ -37,7 +37,7 @@ def describe(app: Any, workload: str) -> None:
 
 
 def table(app: Any, name: str, **options: Any) -> Any:
-    schema = faust.Schema(key_type=bytes, key_serializer="raw", value_serializer="json")
+    schema: Any = faust.Schema(key_type=bytes, key_serializer="raw", value_serializer="json")
     return app.Table(name, schema=schema, partitions=PARTITIONS, **options)
 
 

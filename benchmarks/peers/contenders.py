@@ -105,6 +105,7 @@ def python(peer: str, *options: str) -> Callable[[Job], list[str]]:
     return command
 
 
+_ON_FAUST = ("map-filter", "keyed-count", "every-update", "tumbling-count", "latency")
 _ALONE = ("map-filter", "keyed-count", "every-update", "latency")
 
 
@@ -119,5 +120,5 @@ def contenders() -> Iterator[Contender]:
     yield Contender("Kafka Streams", EXACTLY, "commits each 10 ms", streams(_EXACTLY, _SOONER), ["latency"])
     for guarantee in (EXACTLY, AT_LEAST):
         yield Contender("Quix Streams", guarantee, "", python("quix", guarantee.replace(" ", "-")), share=0.1)
-    yield Contender("Faust", AT_LEAST, "", python("faust"), share=0.02)
+    yield Contender("Faust", AT_LEAST, "", python("faust"), _ON_FAUST, share=0.02)
     yield Contender("Bytewax", AT_LEAST, "", python("bytewax"), ["map-filter", "every-update"], 0.1, commits=False)

@@ -72,6 +72,17 @@ def test_an_error_while_giving_back_comes_out_of_the_poll(log: KafkaLog) -> None
         until(lambda: two.poll(1, 0.05) or one.poll(1, 0.05, revoking=fail))
 
 
+def test_before_anything_came_there_may_be_more(log: KafkaLog) -> None:
+    """Else a task would take the records of one input while those of another, though older, are on their way."""
+    log.append(T0, rows(b"there"))
+    one = log.join("g", [("t",)])
+    settled(one)
+    one.seek(T0, 0)
+    one.seek(T1, 0)
+    assert one.ends()[T0] == 1
+    until(lambda: not one.poll(10, 0.05) and one.ends() == {T0: 1, T1: 0})
+
+
 def test_records_of_paused_partitions_wait_and_are_read_later(log: KafkaLog) -> None:
     log.append(T0, rows(*(b"%d" % number for number in range(50))))
     log.append(T1, rows(b"other"))

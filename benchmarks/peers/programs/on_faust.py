@@ -20,7 +20,7 @@ def describe(app: Any, workload: str) -> None:
     def topic(name: str, **types: Any) -> Any:
         return app.topic(name, key_type=bytes, key_serializer="raw", partitions=PARTITIONS, **types)
 
-    jsons: dict[str, Any] = {"value_type": dict, "value_serializer": "json"}
+    jsons: dict[str, Any] = {"value_serializer": "json"}
     raws: dict[str, Any] = {"value_type": bytes, "value_serializer": "raw"}
     if workload == "word-count":
         count_words(app, topic("sentences", **raws), topic("word-counts", **raws))
@@ -37,7 +37,7 @@ def describe(app: Any, workload: str) -> None:
 
 
 def table(app: Any, name: str, **options: Any) -> Any:
-    schema = faust.Schema(key_type=bytes, key_serializer="raw", value_serializer="json")
+    schema: Any = faust.Schema(key_type=bytes, key_serializer="raw", value_serializer="json")
     return app.Table(name, schema=schema, partitions=PARTITIONS, **options)
 
 

@@ -209,7 +209,9 @@ class KafkaMember:
         if partition in self._at_end and partition not in self._backlog:
             return self._next[partition]
         known = self._consumer.get_watermark_offsets(Place(*partition), cached=True)
-        return max(self._next[partition], known[1] if known else 0)
+        if known is None or known[1] < 0:  # nothing came since it was assigned: there may be more, and soon we are told
+            return self._next[partition] + 1
+        return max(self._next[partition], known[1])
 
     def committed(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, Position] | None:
         try:

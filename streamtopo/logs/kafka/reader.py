@@ -29,10 +29,12 @@ _FEW = 100
 class _Place:
     """A partition that is being read on."""
 
-    def __init__(self, offset: int) -> None:
+    def __init__(self, offset: int, end: int) -> None:
         self.next = offset
         """What was handed out ends here."""
         self.fetched = offset
+        self.end = end
+        """What was committed when somebody asked last ends here, or further on."""
         self.waiting: deque[Any] = deque()
         self.bytes = 0
         """Of the values that wait."""
@@ -61,20 +63,21 @@ class Reader:
             place = self._places.get(source)
             if place is None or place.next != offset:
                 self._leave(source)
-                place = None
-            end = offset
-            if place is None or len(place.waiting) < limit:
                 end = self._admin.stable_end(source)
-                if place is None:
-                    self._check(source, offset, end)
-            if limit <= 0 or (place is None and offset >= end):
+                self._check(source, offset, end)
+                place = self._go_to(source, offset, end) if offset < end else None
+            if limit <= 0 or place is None:
                 return Batch(source, Columns([], [], []), [], offset)
-            if place is None:
-                place = self._go_to(source, offset)
             self._heard = time.monotonic()
-            while len(place.waiting) < limit and place.bytes < most_bytes and place.fetched < end:
+            while len(place.waiting) < limit and place.bytes < most_bytes and self._more(source, place):
                 self._fetch(source, limit if most_bytes == inf else _FEW)
-            return self._taken(source, place, place.count(limit, most_bytes), end)
+            return self._taken(source, place, place.count(limit, most_bytes))
+
+    def _more(self, source: TopicPartition, place: _Place) -> bool:
+        """The cluster is asked only when all is there that it had the last time."""
+        if place.fetched >= place.end:
+            place.end = self._admin.stable_end(source)
+        return place.fetched < place.end
 
     def close(self) -> None:
         with self._lock:
@@ -85,9 +88,9 @@ class Reader:
         if not start <= offset <= max(end, last):
             raise outside(source, offset, start, last)
 
-    def _go_to(self, source: TopicPartition, offset: int) -> _Place:
+    def _go_to(self, source: TopicPartition, offset: int, end: int) -> _Place:
         self._consumer.incremental_assign([Place(*source, offset)])
-        place = self._places[source] = _Place(offset)
+        place = self._places[source] = _Place(offset, end)
         return place
 
     def _leave(self, source: TopicPartition) -> None:
@@ -121,10 +124,10 @@ class Reader:
             self._consumer.pause([Place(*source)])
             place.held = True
 
-    def _taken(self, source: TopicPartition, place: _Place, count: int, end: int) -> Batch:
+    def _taken(self, source: TopicPartition, place: _Place, count: int) -> Batch:
         messages = [place.waiting.popleft() for _ in range(min(count, len(place.waiting)))]
         place.bytes -= sum(map(len, messages))
-        done = not place.waiting and place.fetched >= end
+        done = not place.waiting and place.fetched >= place.end
         following = place.fetched if not place.waiting else messages[-1].offset() + 1
         if done:
             self._leave(source)

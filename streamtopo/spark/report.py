@@ -15,7 +15,7 @@ from pyspark.sql.types import DateType, NumericType, StringType, TimestampType
 
 from streamtopo.spark import charts
 from streamtopo.spark.declaring import Rollup, View
-from streamtopo.spark.rollups import read_rollup
+from streamtopo.spark.outputs import read_rollup
 
 ROWS = 20
 """That a table shows, and that have bars."""

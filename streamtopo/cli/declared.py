@@ -41,14 +41,14 @@ def _modules(app: str) -> list[ModuleType]:
 
 
 @contextmanager
-def spark_for(command: str, master: str) -> Iterator[Any]:
+def spark_for(command: str, master: str, log: str) -> Iterator[Any]:
     """A session, whose errors are explained; where PySpark is missing that is said."""
     if find_spec("pyspark") is None:
         raise StreamtopoError('this needs the extra "spark": pip install "streamtopo[spark]"')
-    from streamtopo.spark.session import explained, open_spark
+    from streamtopo.spark.session import explained, open_spark, settings_for
 
-    progress = {"spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower()}
-    with explained(command), open_spark(command, master=master, settings=progress) as spark:
+    settings = settings_for(log) | {"spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower()}
+    with explained(command), open_spark(command, master=master, settings=settings) as spark:
         if spark.sparkContext.uiWebUrl and sys.stderr.isatty():
             click.echo(f"Spark shows what it does at {spark.sparkContext.uiWebUrl}", err=True)
         yield spark

@@ -34,7 +34,7 @@ def reconcile(app: str, names: Sequence[str], log: str, master: str) -> None:
 
     topology, declared = load_topology(app), chosen(app, names, Expected)
     different = False
-    with spark_for(f"streamtopo reconcile {app}", master) as spark:
+    with spark_for(f"streamtopo reconcile {app}", master, log) as spark:
         from streamtopo.spark.reconciling import reconcile as reconciled
 
         for one in declared:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -12,6 +12,16 @@ from streamtopo.cli.tables import counted
 
 if TYPE_CHECKING:
     from streamtopo.spark.rollups import Done
+
+
+class How(NamedTuple):
+    """The options that say how a rollup runs, by their names."""
+
+    since: int | None
+    trigger: str
+    mode: str | None
+    into: str | None
+    report: str | None
 
 
 def _time(_: click.Context, __: click.Parameter, text: str | None) -> int | None:
@@ -39,17 +49,19 @@ def _time(_: click.Context, __: click.Parameter, text: str | None) -> int | None
     show_default=True,
     help="All that is new in one commit, in commits of a gigabyte, or until Ctrl-C.",
 )
+@click.option(
+    "--mode",
+    type=click.Choice(["append", "update", "complete"]),
+    help="Run as a query of Structured Streaming, and emit its rows once their span is over, whenever they change, or "
+    "all each time.",
+)
+@click.option(
+    "--into",
+    metavar="PLACE",
+    help="Also into topic:NAME, sqlite:FILE or postgresql://USER@HOST/DATABASE, each commit once.",
+)
 @click.option("--report", metavar="FILE", help="Draw the tables into one HTML file, which needs nothing else.")
-def rollup(
-    app: str,
-    names: Sequence[str],
-    log: str,
-    out: str,
-    master: str,
-    since: int | None,
-    trigger: str,
-    report: str | None,
-) -> None:
+def rollup(app: str, names: Sequence[str], log: str, out: str, master: str, **options: Any) -> None:
     """Bring the tables that APP declares up to date: all of them, or those that are named.
 
     Rollups are declared with @rollup in the application's module, or in a module "rollups" inside of it. Each run reads
@@ -63,27 +75,37 @@ def rollup(
       streamtopo rollup apps.wordcount top-words --out tables --since 2026-11-01
       streamtopo rollup apps.wordcount --trigger continuous
       streamtopo rollup apps.sensors --report sensors.html
+      streamtopo rollup apps.sensors --into sqlite:sensors.db
     """
     from streamtopo.cli.declared import chosen, spark_for, views_of
     from streamtopo.engine.loading import load_topology
     from streamtopo.spark.declaring import Rollup, resolved
 
+    how = How(**options)
+    if how.mode and how.since is not None:
+        raise click.UsageError("--since is not for --mode: a query begins where the topic begins")
     topology = load_topology(app)
     declared = [resolved(one, topology) for one in chosen(app, names, Rollup)]
     views = views_of(app, [one.name for one in declared])
-    with spark_for(f"streamtopo rollup {app}", master) as spark:
+    with spark_for(f"streamtopo rollup {app}", master, log) as spark:
+        from streamtopo.spark.queries import Query, queried
         from streamtopo.spark.report import write_report
         from streamtopo.spark.rollups import Run, commits
         from streamtopo.spark.views import refresh
 
-        runs = [Run(spark, one, log, out, since) for one in declared]
-        for done in commits(runs, trigger):
+        if how.mode is None:
+            news = commits([Run(spark, one, log, out, how.since, into=how.into) for one in declared], how.trigger)
+        else:
+            news = queried([Query(spark, one, log, out, how.mode, into=how.into) for one in declared], how.trigger)
+        for done in news:
             click.echo(_summary(done))
             for one in views:
                 if done.rollup in one.of and refresh(spark, one, out):
                     click.echo(f"{one.name}: computed anew from {', '.join(one.of)}")
-            if report and (trigger == "continuous" or done.rollup == declared[-1].name):
-                write_report(spark, app, [*declared, *views], out, report)
+            if how.report and how.trigger == "continuous":
+                write_report(spark, app, [*declared, *views], out, how.report)
+        if how.report:
+            write_report(spark, app, [*declared, *views], out, how.report)
 
 
 def _summary(done: Done) -> str:

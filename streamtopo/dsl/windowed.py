@@ -170,6 +170,7 @@ class Layout:
             Kind.SESSION if session else Kind.TIMESTAMPED_WINDOW,
             cached=not self.on_close,
             retention=retention,
+            grace=0 if isinstance(self.windows, UnlimitedWindows) else self.windows.grace,
             segment=retention and segment_of(retention),
             by_time=self.on_close,
         )

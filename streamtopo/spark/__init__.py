@@ -9,14 +9,14 @@ from streamtopo.errors import StreamtopoError
 from streamtopo.spark.declaring import expected, rollup, view
 
 if TYPE_CHECKING:
-    from streamtopo.spark.rollups import read_rollup
+    from streamtopo.spark.outputs import read_rollup
     from streamtopo.spark.source import register
     from streamtopo.spark.typed import read_topic
 
 __all__ = ["expected", "read_rollup", "read_topic", "register", "rollup", "view"]
 
 # Loaded when they are asked for: an application that declares rollups runs in workers that have no Spark.
-_NEED_SPARK = {"read_rollup": "rollups", "read_topic": "typed", "register": "source"}
+_NEED_SPARK = {"read_rollup": "outputs", "read_topic": "typed", "register": "source"}
 
 
 def __getattr__(name: str) -> Any:

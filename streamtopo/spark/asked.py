@@ -24,6 +24,7 @@ OPTIONS = {
     "endingTimestamp": 'milliseconds, or "2026-11-19" (UTC); the end is not read',
     "sliceBytes": 'what one task reads, such as "16MB"',
     "commitId": "a name under which a save happens once",
+    "commitNumber": "of a save under that name; it happens if none with this number, or a higher one, has",
     "checkpointLocation": "where a streaming query remembers what it wrote",
 }
 
@@ -40,6 +41,7 @@ class Asked:
     size: int
     """Bytes that one task reads."""
     commit_id: str | None
+    commit_number: int
     checkpoint: str | None
 
 
@@ -69,6 +71,7 @@ def asked(options: Mapping[str, str]) -> Asked:
         times=Times(read("startingTimestamp", timestamp, LEAST), read("endingTimestamp", _before, MOST)),
         size=read("sliceBytes", size, 64_000_000),
         commit_id=given.get("commitid"),
+        commit_number=read("commitNumber", int, 0),
         checkpoint=given.get("checkpointlocation"),
     )
 

@@ -99,7 +99,12 @@ def _moment(across: float, moment: Moment) -> str:
 
 
 def moment_text(moment: Moment) -> str:
-    return f"{moment:%Y-%m-%d %H:%M}" if isinstance(moment, datetime) else f"{moment:%Y-%m-%d}"
+    """In UTC; Spark gives times of the local time zone.
+
+    >>> moment_text(date(2026, 11, 18)), moment_text(datetime.fromisoformat("2026-11-18T01:00+02:00"))
+    ('2026-11-18', '2026-11-17 23:00')
+    """
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M}" if isinstance(moment, datetime) else f"{moment:%Y-%m-%d}"
 
 
 def _spaced(moments: Sequence[Moment], x: Callable[[Moment], float]) -> list[Moment]:
@@ -112,8 +117,8 @@ def _spaced(moments: Sequence[Moment], x: Callable[[Moment], float]) -> list[Mom
 
 
 def _seconds(moment: Moment) -> float:
-    whole = moment if isinstance(moment, datetime) else datetime(moment.year, moment.month, moment.day)
-    return (whole if whole.tzinfo else whole.replace(tzinfo=UTC)).timestamp()
+    whole = moment if isinstance(moment, datetime) else datetime(moment.year, moment.month, moment.day, tzinfo=UTC)
+    return whole.timestamp()
 
 
 def _short(label: str) -> str:

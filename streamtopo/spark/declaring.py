@@ -6,7 +6,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 from types import ModuleType
 from typing import Any, TypeVar
 
@@ -48,9 +48,13 @@ class Every:
     def bucket(self, timestamp: int) -> int:
         return (timestamp - self.origin) // self.ms
 
+    def moment(self, bucket: int) -> date:
+        """The start: a date, or a time with its zone."""
+        start = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=self.start(bucket))
+        return start.date() if self.whole_days else start
+
     def shown(self, bucket: int) -> str:
-        moment = datetime.fromtimestamp(self.start(bucket) / 1000, UTC)
-        return moment.strftime("%Y-%m-%d" if self.whole_days else "%Y-%m-%d %H:%M:%S")
+        return self.moment(bucket).strftime("%Y-%m-%d" if self.whole_days else "%Y-%m-%d %H:%M:%S")
 
     def __str__(self) -> str:
         return f"{self.count} {self.unit}{'' if self.count == 1 else 's'}"
@@ -93,6 +97,8 @@ class Rollup:
     merge: Mapping[str, str]
     """How a column of old and of new records become one; without any, what was touched is computed anew."""
     function: Callable[..., Any]
+    grace: int = 0
+    """Milliseconds for which the application's windows wait for late records."""
 
     @property
     def bucket(self) -> str:
@@ -107,6 +113,7 @@ class Rollup:
             "every": str(self.every),
             "keys": list(self.keys),
             "merge": dict(self.merge),
+            "mode": None,
         }
 
 
@@ -217,7 +224,9 @@ def resolved(rollup: Rollup, topology: Topology) -> Rollup:
         key, value = serdes_of(topology, one.topic)
         return replace(one, key=one.key or key, value=one.value or value, timestamp=_time_of(topology, one.topic))
 
-    return replace(rollup, inputs=tuple(map(known, rollup.inputs)), tables=tuple(map(known, rollup.tables)))
+    grace = max((store.grace for store in topology.stores.values()), default=0)
+    inputs, tables = tuple(map(known, rollup.inputs)), tuple(map(known, rollup.tables))
+    return replace(rollup, inputs=inputs, tables=tables, grace=grace)
 
 
 def _time_of(topology: Topology, topic: str) -> str | None:

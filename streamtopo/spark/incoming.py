@@ -11,11 +11,11 @@ from pyspark.sql.types import VariantType
 
 from streamtopo.errors import StreamtopoError
 from streamtopo.logs.embedded.bulk import LEAST, Times
-from streamtopo.logs.embedded.storage import Extent
 from streamtopo.records import TopicPartition
-from streamtopo.spark.declaring import Every, Input, Rollup
+from streamtopo.spark.declaring import Input, Rollup
+from streamtopo.spark.spans import number_of, shown
 from streamtopo.spark.tables import Manifest
-from streamtopo.spark.topics import Span, Topics
+from streamtopo.spark.topics import Extent, Span, Topics
 from streamtopo.spark.typed import CORRUPT, latest, typed
 
 Ranges = Mapping[TopicPartition, Span]
@@ -88,7 +88,10 @@ class Incoming:
         """New records where results are merged, else all records of what they touch; then its tables."""
         spans = ranges if self._rollup.merge else self._touched_spans(manifest, touched)
         inputs = [self._frame(one, _spans(spans, one.topic), list(touched.buckets)) for one in self._rollup.inputs]
-        return [*inputs, *map(self._table, self._rollup.tables)]
+        return [*inputs, *self.tables()]
+
+    def tables(self) -> list[DataFrame]:
+        return [self._table(one) for one in self._rollup.tables]
 
     def _frame(self, one: Input, spans: Mapping[int, Span], buckets: list[int]) -> DataFrame:
         every, times = self._rollup.every, self._times(one)
@@ -126,8 +129,11 @@ class Incoming:
         return Times(LEAST if self.since is None or one.timestamp else self.since)
 
     def _records(self, one: Input, spans: Mapping[int, Span], times: Times, *, whole: bool = False) -> DataFrame:
+        return self.typed(one, self._topics.read(one.topic, spans, times, whole=whole))
+
+    def typed(self, one: Input, records: DataFrame) -> DataFrame:
         """With the number of each record's bucket: null where its time is of no year that a table can show."""
-        records = typed(self._topics.read(one.topic, spans, times, whole=whole), *one.types)
+        records = typed(records, *one.types)
         if one.timestamp is not None:
             records = records.withColumn("timestamp", F.timestamp_millis(_own_time(records, one.timestamp)))
         every, millis = self._rollup.every, F.unix_millis("timestamp")
@@ -155,21 +161,3 @@ def _parts(extents: Extents) -> Iterator[tuple[TopicPartition, Extent]]:
 
 def _spans(ranges: Ranges, topic: str) -> dict[int, Span]:
     return {source.partition: span for source, span in ranges.items() if source.topic == topic}
-
-
-def number_of(millis: Column, every: Every) -> Column:
-    return F.floor((millis - every.origin) / every.ms).cast("long")
-
-
-def shown(bucket: Column, every: Every) -> Column:
-    """The start of a bucket: a date, or a time; whatever the session's time zone is."""
-    start = bucket * every.ms + every.origin
-    if every.whole_days:
-        return F.date_add(F.lit("1970-01-01").cast("date"), (start / 86_400_000).cast("int"))
-    return F.timestamp_millis(start)
-
-
-def number_shown(start: Column, every: Every) -> Column:
-    """The bucket's number, from its start."""
-    millis = F.unix_date(start).cast("long") * 86_400_000 if every.whole_days else F.unix_millis(start)
-    return number_of(millis, every)

@@ -15,7 +15,7 @@ from pyspark.sql.types import DateType, NumericType, StringType, TimestampType
 
 from streamtopo.spark import charts
 from streamtopo.spark.declaring import Rollup, View
-from streamtopo.spark.rollups import read_rollup
+from streamtopo.spark.outputs import read_rollup
 
 ROWS = 20
 """That a table shows, and that have bars."""
@@ -51,10 +51,10 @@ def _section(one: Rollup | View, frame: DataFrame) -> str:
     latest = _latest(frame, shape.time).collect()
     about = escape((one.function.__doc__ or "").strip().partition("\n")[0])
     rows = frame.count()
-    drawn = "".join(_drawn(shape, latest))
+    figures = "".join(drawn(shape, latest))
     shown = f"the latest {ROWS} of {rows:,} rows" if rows > ROWS else f"{rows:,} rows"
     table = f"<details><summary>{shown}</summary>{_table(frame.columns, latest[:ROWS])}</details>"
-    return f'<section id="{one.name}"><h2>{one.name}</h2><p>{about}</p>{drawn}{table}</section>'
+    return f'<section id="{one.name}"><h2>{one.name}</h2><p>{about}</p>{figures}{table}</section>'
 
 
 def _latest(frame: DataFrame, time: str | None) -> DataFrame:
@@ -71,14 +71,15 @@ def shape_of(frame: DataFrame, keys: Sequence[str]) -> Shape:
     return Shape(times[0] if times else None, texts or [key for key in keys if key in kinds], measures[:MEASURES])
 
 
-def _drawn(shape: Shape, rows: Sequence[Row]) -> Iterator[str]:
+def drawn(shape: Shape, rows: Sequence[Row]) -> Iterator[str]:
     """A chart for each measure: lines over time where they can be told apart, else bars of the last span."""
-    if not rows:
-        return
+    rows = [row for row in rows if shape.time is None or row[shape.time] is not None]
     names = {_label(shape, row) for row in rows}
     moments = {row[shape.time] for row in rows} if shape.time else set()
     for measure in shape.measures:
         found = [row for row in rows if row[measure] is not None]
+        if not found:
+            continue
         if len(moments) > 1 and len(names) <= SERIES:
             series: dict[str, list[tuple[date, float]]] = defaultdict(list)
             for row in found:
@@ -89,7 +90,7 @@ def _drawn(shape: Shape, rows: Sequence[Row]) -> Iterator[str]:
             top = sorted(last, key=lambda row: -float(row[measure]))[:ROWS]
             drawing = charts.bars([(_label(shape, row) or measure, float(row[measure])) for row in top])
             what = f"{measure}, {charts.moment_text(rows[0][shape.time])}" if shape.time else measure
-        yield f"<figure><figcaption>{escape(what)}</figcaption>{drawing}</figure>" if found else ""
+        yield f"<figure><figcaption>{escape(what)}</figcaption>{drawing}</figure>"
 
 
 def _label(shape: Shape, row: Row) -> str:

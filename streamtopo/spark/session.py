@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+import pyspark
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -23,6 +24,9 @@ SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
 }
+KAFKA = "org.apache.spark:spark-sql-kafka-0-10_2.13"
+REPOSITORY = "STREAMTOPO_MAVEN_URL"
+"""Where a mirror of Maven Central is, for machines that do not reach it."""
 JAVA = 17
 
 
@@ -46,6 +50,15 @@ def open_spark(
         yield spark
     finally:
         spark.stop()
+
+
+def settings_for(log: str) -> dict[str, str]:
+    """Spark's own connector for a log on Kafka; Spark fetches it, once."""
+    if not log.startswith("kafka:"):
+        return {}
+    mirror = os.environ.get(REPOSITORY)
+    found = {"spark.jars.packages": f"{KAFKA}:{pyspark.__version__}"}
+    return found | ({"spark.jars.repositories": mirror} if mirror else {})
 
 
 @contextmanager

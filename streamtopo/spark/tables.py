@@ -29,7 +29,7 @@ class Bucket:
 class Manifest:
     definition: dict[str, Any]
     log: str
-    topics: dict[str, int]
+    topics: dict[str, int | str]
     """Their ids, by name."""
     columns: str = ""
     commit: int = 0
@@ -39,6 +39,12 @@ class Manifest:
     """The same for the last commit."""
     buckets: dict[str, Bucket] = field(default_factory=dict)
     """By number, as text for JSON."""
+    changed: list[str] = field(default_factory=list)
+    """The buckets that the last commit computed."""
+    replaced: list[str] = field(default_factory=list)
+    """The files that they had before; they are there until the next commit."""
+    batch: int = -1
+    """The last one of a streaming query that is in it."""
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
     """Another one when the table was removed and computed anew."""
 

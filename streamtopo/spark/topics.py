@@ -5,16 +5,24 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from contextlib import closing
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from streamtopo.logs.embedded.bulk import LEAST, MOST, Bulk, Slice, Times
-from streamtopo.logs.embedded.storage import Extent
 from streamtopo.records import TopicPartition
 from streamtopo.spark.source import register
 from streamtopo.spark.typed import path_of
+
+
+class Extent(NamedTuple):
+    """Where a partition starts and ends, and the id that its topic has now."""
+
+    topic: int | str
+    start: int
+    end: int
+
 
 Span = tuple[int, int]
 """Offsets, the end excluded."""
@@ -39,6 +47,14 @@ class Topics(Protocol):
         """Keys and values in bytes; `whole` for all columns that a record has."""
         ...
 
+    def stream(self, topic: str) -> DataFrame:
+        """The same, without end."""
+        ...
+
+    def offsets(self, topic: str, text: str) -> dict[int, int]:
+        """By partition, from the text of an offset of Spark's."""
+        ...
+
 
 class EmbeddedTopics:
     def __init__(self, spark: SparkSession, log: str) -> None:
@@ -50,10 +66,13 @@ class EmbeddedTopics:
 
     def extents(self, topics: Iterable[str]) -> Mapping[str, Mapping[int, Extent]]:
         with closing(Bulk(self._path)) as bulk:
-            return {topic: bulk.extents(topic) for topic in topics}
+            return {
+                topic: {number: Extent(*extent) for number, extent in bulk.extents(topic).items()} for topic in topics
+            }
 
     def portion(self, source: TopicPartition, extent: Extent, start: int, size: int) -> int:
         with closing(Bulk(self._path)) as bulk:
+            assert isinstance(extent.topic, int)
             whole = Slice(bulk.log, extent.topic, source, start, extent.end)
             return next(bulk.slices(whole, Times(), size), whole).end
 
@@ -73,3 +92,9 @@ class EmbeddedTopics:
         reader = self._spark.read.format("streamtopo").options(path=self._path, topic=topic)
         reader = reader if whole else reader.schema(COLUMNS)
         return reader.options(**options).load() if spans else reader.load().where(F.lit(False))
+
+    def stream(self, topic: str) -> DataFrame:
+        return self._spark.readStream.format("streamtopo").options(path=self._path, topic=topic).load()
+
+    def offsets(self, topic: str, text: str) -> dict[int, int]:
+        return {int(name): end for name, end in json.loads(text).items() if name != "topic"}

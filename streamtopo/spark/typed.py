@@ -12,6 +12,7 @@ from pyspark.sql.types import StringType, StructType, VariantType
 
 from streamtopo.errors import StreamtopoError
 from streamtopo.serdes import Serde, SerdeLike, serde_of
+from streamtopo.spark.connector import checked, options_of
 from streamtopo.spark.shapes import fields, is_struct, spark_type
 from streamtopo.spark.source import register
 
@@ -38,8 +39,12 @@ def read_topic(
     """The records of a topic: key and value as declared, and the fields of a dataclass as columns of their own.
 
     A field that is called like something of the record (`timestamp`) is in `value` only. Keys and values that do not
-    fit are null, and their bytes are in the column `_corrupt`. Options are those of the data source.
+    fit are null, and their bytes are in the column `_corrupt`. Options are those of the data source:
+    Spark's own for Kafka.
     """
+    if log.startswith("kafka:"):
+        reader = checked(spark).read.format("kafka").options(**options_of(log), subscribe=topic, includeHeaders="true")
+        return typed(reader.options(**options or {}).load().drop("timestampType"), key, value)
     register(spark)
     reader = spark.read.format("streamtopo").option("path", path_of(log)).option("topic", topic)
     return typed(reader.options(**options or {}).load(), key, value)
@@ -54,7 +59,7 @@ def latest(records: DataFrame) -> DataFrame:
 def path_of(log: str) -> str:
     scheme, colon, rest = log.partition(":")
     if not colon or scheme != "embedded":
-        raise StreamtopoError(f'Spark reads embedded logs here, not "{log}"; give embedded:DIRECTORY')
+        raise StreamtopoError(f'this works on embedded logs, not on "{log}"; give embedded:DIRECTORY')
     # Spark's own processes may have been started elsewhere.
     return str(Path(rest.partition("?")[0] or ".streamtopo").absolute())
 

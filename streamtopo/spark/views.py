@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from streamtopo.errors import StreamtopoError
 from streamtopo.spark.declaring import View
-from streamtopo.spark.rollups import columns_of, read_rollup
+from streamtopo.spark.outputs import columns_of, read_rollup
 from streamtopo.spark.tables import Bucket, Manifest, Table
 
 

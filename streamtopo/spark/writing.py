@@ -82,7 +82,7 @@ class LogWriter(DataSourceArrowWriter, DataSourceStreamWriter):
     def commit(self, messages: Sequence[Any], batchId: int | None = None) -> None:
         name = self._asked.commit_id if batchId is None else self._query()
         with closing(Bulk(self._asked.path)) as bulk:
-            bulk.append(self._appended(messages), name, batchId or 0)
+            bulk.append(self._appended(messages), name, self._asked.commit_number if batchId is None else batchId)
         self.abort(messages)
         for left in self._staging.glob("*"):
             if time.time() - left.stat().st_mtime > ABANDONED:

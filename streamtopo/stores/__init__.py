@@ -36,6 +36,8 @@ class StoreSpec:
     in_memory: bool = False
     retention: int = 0
     """Milliseconds for which rows with a time in their key can be read; 0: for ever."""
+    grace: int = 0
+    """Milliseconds after their end for which windows take late records."""
     segment: int = 0
     """Milliseconds of rows that lie, and go, together; 0: all lie together."""
     by_time: bool = False

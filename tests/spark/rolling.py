@@ -42,13 +42,15 @@ def feed(log: EmbeddedLog, partition: int, *rows: tuple[int, str]) -> None:
     log.append(TopicPartition("t", partition), Columns([None] * len(rows), [text.encode() for text in values], times))
 
 
-def answer(log: EmbeddedLog) -> Counter[tuple[int, str]]:
+def answer(log: EmbeddedLog, skip: bytes | None = None) -> Counter[tuple[int, str]]:
     """The records of each hour and site, counted in plain Python."""
     counted: Counter[tuple[int, str]] = Counter()
     for number in range(2):
         columns = log.read(TopicPartition("t", number), 0, 1 << 30).columns
         for moment, value in zip(columns.timestamps, columns.values, strict=True):
             assert value is not None
+            if value == skip:
+                continue
             counted[moment // HOUR, value.decode().partition(" ")[0]] += 1
     return counted
 
@@ -73,17 +75,26 @@ def die_while_spark_writes(directory: Path) -> None:
     die()
 
 
-def main(log: str, out: str, phase: str) -> None:
-    """Phases: while Spark writes files, and just before and after the manifest is replaced."""
+def die_after(seconds: float) -> None:
+    time.sleep(seconds)
+    die()
+
+
+def main(log: str, out: str, phase: str, *into: str) -> None:
+    """Phases: while Spark writes files, just before and after the manifest is replaced, or so many seconds after the
+    run began.
+    """
     from streamtopo.spark.rollups import Run
     from streamtopo.spark.session import open_spark
 
-    if phase == "writing":
-        threading.Thread(target=die_while_spark_writes, args=(Path(out),), daemon=True).start()
-    else:
-        Path.rename = dying(Path.rename, phase)  # type: ignore[method-assign]
     with open_spark("dying", master="local[1]", settings={"spark.ui.enabled": "false"}) as spark:
-        for _ in Run(spark, merged, log, out).commits():
+        if phase == "writing":
+            threading.Thread(target=die_while_spark_writes, args=(Path(out),), daemon=True).start()
+        elif phase in ("before", "after"):
+            Path.rename = dying(Path.rename, phase)  # type: ignore[method-assign]
+        else:
+            threading.Thread(target=die_after, args=(float(phase),), daemon=True).start()
+        for _ in Run(spark, merged, log, out, into=next(iter(into), None)).commits():
             pass
 
 

@@ -154,8 +154,8 @@ class Bulk:
         note = None if name is None else f"commit:{name}"
         with self._database.connection() as connection:
             with writing(connection):
-                done = connection.execute("SELECT text FROM notes WHERE name = ?", (note,)).fetchone()
-                if done is not None and int(done[0]) >= number:
+                done = _noted(connection, note)
+                if done is not None and done >= number:
                     return False
                 for target, encoded in batches:
                     storage.append(connection, target, [encoded], wall_clock())
@@ -164,6 +164,16 @@ class Bulk:
             with suppress(sqlite3.Error):  # what was written is there; a later checkpoint moves it
                 checkpoint(connection)
             return True
+
+    def appended(self, name: str) -> int | None:
+        """The last number under which this name wrote."""
+        with self._database.connection() as connection:
+            return _noted(connection, f"commit:{name}")
+
+
+def _noted(connection: sqlite3.Connection, note: str | None) -> int | None:
+    done = connection.execute("SELECT text FROM notes WHERE name = ?", (note,)).fetchone()
+    return None if done is None else int(done[0])
 
 
 def _with_offsets(batch: Any, base: int) -> Any:

@@ -74,6 +74,11 @@ class KafkaLog:
         self._check(partition)
         return self._admin.offset_at(partition, timestamp)
 
+    def stable_end(self, partition: TopicPartition) -> int:
+        """Where a reader of committed records must stop for now."""
+        self._check(partition)
+        return self._admin.stable_end(partition)
+
     def delete_before(self, partition: TopicPartition, offset: int) -> None:
         self._check(partition)
         if not self._admin.delete_before(partition, offset):

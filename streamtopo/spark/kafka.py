@@ -1,0 +1,76 @@
+"""Topics of Apache Kafka, read by Spark's own connector."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, cast
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from streamtopo.errors import LogError
+from streamtopo.logs.embedded.bulk import LEAST, MOST, Times
+from streamtopo.logs.opening import open_log
+from streamtopo.records import TopicPartition
+from streamtopo.spark.connector import checked, options_of
+from streamtopo.spark.topics import EVERYTHING, Extent, Span
+
+if TYPE_CHECKING:
+    from streamtopo.logs.kafka import KafkaLog
+
+COLUMNS = ("key", "value", "partition", "offset", "timestamp")
+BYTES = 100
+"""Of a record, as a guess: the broker tells offsets and no sizes."""
+
+
+class KafkaTopics:
+    def __init__(self, spark: SparkSession, log: str) -> None:
+        self._spark = checked(spark)
+        self._log = log
+        self._options = options_of(log)
+        with self._opened() as opened:
+            self.id: str = opened.id
+
+    @contextmanager
+    def _opened(self) -> Iterator[KafkaLog]:
+        with closing(open_log(self._log)) as opened:
+            yield cast("KafkaLog", opened)
+
+    def extents(self, topics: Iterable[str]) -> Mapping[str, Mapping[int, Extent]]:
+        with self._opened() as log:
+            known, found = log.topics(), {}
+            for name in topics:
+                if name not in known:
+                    raise LogError(f'there is no topic "{name}" in "{self._log}"; the topics are {", ".join(known)}')
+                parts = [TopicPartition(name, number) for number in range(known[name].partitions)]
+                found[name] = {p.partition: Extent(known[name].id, log.start(p), log.stable_end(p)) for p in parts}
+            return found
+
+    def portion(self, source: TopicPartition, extent: Extent, start: int, size: int) -> int:
+        return min(extent.end, start + max(1, size // BYTES))
+
+    def read(
+        self, topic: str, spans: Mapping[int, Span], times: Times = EVERYTHING, *, whole: bool = False
+    ) -> DataFrame:
+        reader = self._spark.read.format("kafka").options(**self._options)
+        ends = ({str(number): span[end] for number, span in spans.items()} for end in (0, 1))
+        starting, ending = (json.dumps({topic: offsets}) for offsets in ends)
+        if not spans:
+            return reader.option("subscribe", topic).load().where(F.lit(False)).select(*COLUMNS)
+        reader = reader.options(startingOffsets=starting, endingOffsets=ending, includeHeaders=str(whole).lower())
+        records = reader.option("assign", json.dumps({topic: list(spans)})).load()
+        millis = F.unix_millis("timestamp")
+        if times.first > LEAST:
+            records = records.where(millis >= times.first)
+        if times.last < MOST:
+            records = records.where(millis <= times.last)
+        return records.drop("timestampType") if whole else records.select(*COLUMNS)
+
+    def stream(self, topic: str) -> DataFrame:
+        reader = self._spark.readStream.format("kafka").options(**self._options)
+        return reader.options(subscribe=topic, startingOffsets="earliest", includeHeaders="true").load()
+
+    def offsets(self, topic: str, text: str) -> dict[int, int]:
+        return {int(name): end for name, end in json.loads(text).get(topic, {}).items()}

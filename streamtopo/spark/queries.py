@@ -1,0 +1,175 @@
+"""A rollup as a query of Structured Streaming: Spark keeps its state and checkpoints, the table takes what it emits."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import reduce
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+
+from streamtopo.errors import StreamtopoError
+from streamtopo.records import TopicPartition
+from streamtopo.spark.declaring import Rollup
+from streamtopo.spark.incoming import BUCKET, Incoming, Ranges
+from streamtopo.spark.opening import topics_of
+from streamtopo.spark.outputs import Output
+from streamtopo.spark.rollups import Done
+from streamtopo.spark.sinks import sink_for
+from streamtopo.spark.spans import number_of, number_shown, shown
+from streamtopo.spark.tables import Manifest
+from streamtopo.spark.typed import CORRUPT
+
+MODES = ("append", "update", "complete")
+POLL = 1
+"""Seconds between two looks at what a query has done."""
+
+
+def queried(queries: Sequence[Query], trigger: str) -> Generator[Done, None, None]:
+    """What each batch did, as long as one of the queries runs; what one fails at is raised."""
+    with ExitStack() as stack:
+        for query in queries:
+            stack.enter_context(query.output.table.locked())
+        running = [query.start(trigger) for query in queries]
+        try:
+            while True:
+                going = [one.awaitTermination(POLL) for one in running]
+                for query, one in zip(queries, running, strict=True):
+                    yield from query.news(one)
+                if all(going):
+                    return
+        finally:
+            for one in running:
+                one.stop()
+
+
+class Query:
+    """`update` writes rows whenever they change, `complete` all rows each time, `append` a span's rows once: when the
+    watermark has passed its end, which is as far behind the newest span as the topology's grace says.
+    """
+
+    def __init__(
+        self, spark: SparkSession, rollup: Rollup, log: str, out: str, mode: str, *, into: str | None = None
+    ) -> None:
+        if len(rollup.inputs) > 1:
+            raise StreamtopoError(f'rollup "{rollup.name}" reads several topics; run it without --mode')
+        # Without it Spark does one batch of a source that is not its own, and none after that to end what is over.
+        spark.conf.set("spark.sql.streaming.triggerAvailableNowWrapper.enabled", "true")
+        self._rollup = rollup
+        self._mode = mode
+        self._topics = topics_of(spark, log)
+        self._incoming = Incoming(rollup, self._topics)
+        self.output = Output(spark, rollup, out, sink_for(spark, rollup, log, into) if into else None)
+        self._rows: dict[int, tuple[int, int]] = {}
+        """Of each batch, how many rows and buckets it wrote."""
+        self._told = -1
+
+    def start(self, trigger: str) -> StreamingQuery:
+        manifest, checkpoint = self._manifest(), self.output.table.directory / "_checkpoint"
+        if manifest.batch >= 0 and not checkpoint.exists():
+            raise StreamtopoError(
+                f'"{checkpoint}" is gone, and with it what the query has read; remove "{checkpoint.parent}" to compute '
+                "it anew"
+            )
+        self.output.deliver(manifest)
+        result = self._rollup.function(self._records(), *self._incoming.tables())
+        self.output.columns(self._shown(result), manifest)
+        writer = result.writeStream.outputMode(self._mode).foreachBatch(self._write).queryName(self._rollup.name)
+        writer = writer.option("checkpointLocation", str(checkpoint))
+        when = {"processingTime": "1 second"} if trigger == "continuous" else {"availableNow": True}
+        query: StreamingQuery = writer.trigger(**when).start()
+        return query
+
+    def _manifest(self) -> Manifest:
+        extents = self._incoming.extents()
+        ids = {topic: partitions[0].topic for topic, partitions in extents.items()}
+        definition = self._rollup.definition() | {"mode": self._mode}
+        manifest = self.output.table.manifest() or Manifest(definition, self._topics.id, ids)
+        self.output.check_definition(manifest, definition)
+        return manifest
+
+    def _records(self) -> DataFrame:
+        """With the span as a time even if it is of days: only of times there are watermarks."""
+        one, every = self._rollup.inputs[0], self._rollup.every
+        records = self._incoming.typed(one, self._topics.stream(one.topic))
+        counts = [F.count_if(F.col(BUCKET).isNull() | F.col(CORRUPT).isNotNull()).alias("corrupt")]
+        records = records.observe("records", F.count("*").alias("n"), *counts)
+        records = records.where(F.col(BUCKET).isNotNull() & F.col(CORRUPT).isNull()).drop(CORRUPT)
+        start = F.timestamp_millis(F.col(BUCKET) * every.ms + every.origin)
+        watermark = every.ms + self._rollup.grace
+        return records.withColumn(every.unit, start).drop(BUCKET).withWatermark(every.unit, f"{watermark} milliseconds")
+
+    def _shown(self, result: DataFrame) -> DataFrame:
+        """With a date for the span if it is of days."""
+        unit, every = self._rollup.bucket, self._rollup.every
+        if unit not in result.columns:
+            return result
+        return result.withColumn(unit, shown(number_of(F.unix_millis(unit), every), every))
+
+    def _write(self, emitted: DataFrame, batch: int) -> None:
+        """Once for each batch: one that Spark repeats is in the manifest already."""
+        manifest = self._manifest()
+        if manifest.batch >= batch:
+            return
+        self.output.table.sweep(manifest)
+        result = self._shown(emitted)
+        emitted = result.persist()
+        try:
+            number = number_shown(F.col(self._rollup.bucket), self._rollup.every)
+            numbers = [row[0] for row in result.select(number).distinct().collect()]
+            if not numbers:
+                return
+            columns = self.output.columns(result, manifest)
+            manifest = replace(manifest, commit=manifest.commit + 1, batch=batch)
+            if self._mode != "complete":
+                result = self._with_others(result, self.output.there(manifest, numbers, columns))
+            manifest, rows = self.output.written(manifest, result, {number: {} for number in numbers})
+            self._rows[batch] = rows, len(numbers)
+        finally:
+            emitted.unpersist()
+        self.output.commit(manifest)
+
+    def _with_others(self, emitted: DataFrame, there: DataFrame | None) -> DataFrame:
+        """What was emitted, and the other rows that its spans have."""
+        if there is None:
+            return emitted
+        keys = (self._rollup.bucket, *self._rollup.keys)
+        same = reduce(Column.__and__, (there[key].eqNullSafe(emitted[key]) for key in keys))
+        return emitted.unionByName(there.join(emitted, same, "left_anti"))
+
+    # -- telling
+
+    def news(self, query: StreamingQuery) -> Iterator[Done]:
+        for progress in query.recentProgress:
+            if progress["batchId"] > self._told and (progress["numInputRows"] or progress["batchId"] in self._rows):
+                self._told = progress["batchId"]
+                yield self._done(progress)
+        if (error := query.exception()) is not None:
+            raise error
+
+    def _done(self, progress: Any) -> Done:
+        rows, buckets = self._rows.pop(progress["batchId"], (0, 0))
+        seen = progress["observedMetrics"].get("records")
+        source = progress["sources"][0]
+        done = Done(
+            self._rollup.name, self._ranges(source["startOffset"], source["endOffset"]), progress["numInputRows"]
+        )
+        done.rows, done.buckets, done.corrupt = rows, buckets, seen["corrupt"] if seen else 0
+        manifest = self.output.table.manifest()
+        done.bytes = 0 if manifest is None else self.output.table.size(manifest)
+        done.seconds = progress["durationMs"]["triggerExecution"] / 1000
+        return done
+
+    def _ranges(self, start: str, end: str) -> Ranges:
+        """PySpark writes "None" where a stream begins."""
+        topic = self._rollup.inputs[0].topic
+        starts, ends = (self._topics.offsets(topic, text) if text != "None" else {} for text in (start, end))
+        return {
+            TopicPartition(topic, number): (starts.get(number, 0), stop)
+            for number, stop in ends.items()
+            if stop > starts.get(number, 0)
+        }

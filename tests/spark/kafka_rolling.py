@@ -1,0 +1,60 @@
+"""A process that runs rollups on Kafka: it has a Spark of its own, for the connector must be there when that starts."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewPartitions
+
+from streamtopo.logs.opening import open_log
+from streamtopo.records import Columns, TopicPartition
+from streamtopo.spark import read_rollup, read_topic
+from streamtopo.spark.queries import Query, queried
+from streamtopo.spark.rollups import Run
+from streamtopo.spark.session import open_spark, settings_for
+from tests.logs.records import T0, T1
+from tests.spark.rolling import HOUR, merged, recomputed
+
+
+def main(url: str, out: str) -> None:
+    settings = settings_for(url) | {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2"}
+    log = open_log(url)
+    seen = []
+    with open_spark("kafka", master="local[2]", settings=settings) as spark:
+        for hour in (1, 2):
+            log.append(T0, Columns([None], [f"a {hour}".encode()], [HOUR]))
+            target = T1
+            if hour == 2:
+                target = TopicPartition("t", 2)
+                admin = AdminClient({"bootstrap.servers": url.removeprefix("kafka://")})
+                admin.create_partitions([NewPartitions("t", 3)])["t"].result()
+                log.close()
+                log = open_log(url)  # whose producer knows the new partition
+            log.append(target, Columns([None, None], [b"b 5", b"\xff"], [hour * HOUR] * 2))
+            for one in (merged, recomputed):
+                (done,) = Run(spark, one, url, out).commits()
+                seen.append([done.records, done.corrupt, done.rows])
+            query = Query(spark, recomputed, url, f"{out}-query", "update")
+            seen += [[done.records, done.corrupt, done.rows] for done in queried([query], "available-now")]
+        tables = {"merged": out, "recomputed": out}
+        rows = {
+            name: sorted(
+                map(list, read_rollup(spark, out, name).selectExpr("unix_millis(hour)", "site", "n").collect())
+            )
+            for name, out in tables.items()
+        }
+        streamed = (
+            read_rollup(spark, f"{out}-query", "recomputed").selectExpr("unix_millis(hour)", "site", "n").collect()
+        )
+        values = [row.value for row in read_topic(spark, url, "t", value=str).orderBy("partition", "offset").collect()]
+    log.close()
+    Path(out).with_suffix(".json").write_text(
+        json.dumps({"seen": seen, "rows": rows, "streamed": sorted(map(list, streamed)), "values": values})
+    )
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

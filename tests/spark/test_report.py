@@ -1,0 +1,36 @@
+"""What a report draws of odd rows; `test_sensors.py` looks at a whole one in a browser."""
+
+from __future__ import annotations
+
+from datetime import date
+
+from pyspark.sql import Row
+
+from streamtopo.spark.report import Shape, drawn
+
+SHAPE = Shape("day", ["site"], ["n"])
+FIRST, SECOND = date(2026, 11, 17), date(2026, 11, 18)
+
+
+def rows(*found: tuple[date | None, str, float | None]) -> list[Row]:
+    return [Row(day=day, site=site, n=n) for day, site, n in found]
+
+
+def test_lines_where_there_are_several_spans_and_few_names() -> None:
+    (figure,) = drawn(SHAPE, rows((SECOND, "a", 3), (SECOND, "<b>", 1), (FIRST, "a", 2)))
+    assert figure.count("<polyline") == 2
+    assert ("&lt;b&gt;" in figure, "<b>" in figure) == (True, False)
+    assert ("2026-11-17" in figure, "2026-11-18" in figure) == (True, True)
+
+
+def test_bars_of_the_last_span_where_names_are_many() -> None:
+    found = rows(*((SECOND, f"s{number}", number - 5) for number in range(30)), (FIRST, "old", 99))
+    (figure,) = drawn(SHAPE, found)
+    assert (figure.count("<rect"), "s29" in figure, "s9<" in figure, "old" in figure) == (20, True, False, False)
+
+
+def test_what_cannot_be_drawn_is_left_out() -> None:
+    assert list(drawn(SHAPE, [])) == []
+    assert list(drawn(SHAPE, rows((SECOND, "a", None), (FIRST, "a", None)))) == []
+    (figure,) = drawn(SHAPE, rows((SECOND, "a", float("nan")), (FIRST, "a", 2), (None, "a", 5)))
+    assert figure.count("<circle") == 1

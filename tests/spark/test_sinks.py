@@ -1,0 +1,167 @@
+"""Sinks of rollups: after any run, and whatever runs before it did not deliver, they hold what the table holds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.sql import SparkSession
+
+from streamtopo.errors import StreamtopoError
+from streamtopo.logs import Topic
+from streamtopo.logs.embedded import EmbeddedLog
+from streamtopo.records import TopicPartition
+from streamtopo.spark import read_rollup, rollup
+from streamtopo.spark.declaring import Rollup
+from streamtopo.spark.rollups import Run
+from streamtopo.spark.sql import transaction
+from tests.spark import postgres
+from tests.spark.rolling import HOUR, feed
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Rows = set[tuple[int, str, int]]
+
+
+@rollup("leading", every="1 hour", keys=["site"], topic="t", value=str)
+def leading(records: DataFrame) -> DataFrame:
+    """The sites with the most records of an hour: they change."""
+    counts = records.selectExpr("hour", "split(value, ' ')[0] AS site").groupBy("hour", "site").count()
+    return counts.selectExpr("*", "max(count) OVER (PARTITION BY hour) AS most").where("count = most").drop("most")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with postgres.running() as url:
+        yield url
+
+
+@pytest.fixture(params=["topic", "sqlite", "postgresql"])
+def sink(request: pytest.FixtureRequest, log: EmbeddedLog) -> tuple[str, Callable[[], Rows]]:
+    """Where to, and what is there."""
+    if request.param == "topic":
+        log.create(Topic("out", 2))
+        return "topic:out", lambda: in_topic(log)
+    url = f"sqlite:{log.path}/rows.db" if request.param == "sqlite" else request.getfixturevalue("server")
+    return url, lambda: in_sql(url)
+
+
+def in_topic(log: EmbeddedLog) -> Rows:
+    """The last value of each key; a key has all of its records in one partition."""
+    found: dict[bytes, Rows] = {}
+    for number in range(2):
+        columns = log.read(TopicPartition("out", number), 0, 1 << 30).columns
+        for key, value in zip(columns.keys, columns.values, strict=True):
+            assert key is not None
+            row = json.loads(value) if value else None
+            assert row is None or json.loads(key) == {"hour": row["hour"], "site": row["site"]}
+            found[key] = set() if row is None else {(hour_of(row["hour"]), row["site"], row["count"])}
+    return set().union(*found.values())
+
+
+def in_sql(url: str) -> Rows:
+    with transaction(url) as database:
+        rows = database.execute('SELECT hour, site, count FROM "leading"')
+        assert [name for name in database.tables() if "staging" in name] == []
+    assert len(set(rows)) == len(rows)
+    return {(hour_of(str(hour)), site, count) for hour, site, count in rows}
+
+
+def hour_of(text: str) -> int:
+    moment = datetime.fromisoformat(text)
+    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000) // HOUR
+
+
+def in_table(spark: SparkSession, log: EmbeddedLog) -> Rows:
+    rows = read_rollup(spark, str(log.path / "out"), "leading").selectExpr("unix_millis(hour) ms", "site", "count")
+    return {(row.ms // HOUR, row.site, row[2]) for row in rows.collect()}
+
+
+def run(spark: SparkSession, log: EmbeddedLog, into: str | None, one: Rollup = leading) -> None:
+    list(Run(spark, one, f"embedded:{log.path}", str(log.path / "out"), into=into).commits())
+
+
+def test_a_sink_holds_what_the_table_holds(
+    spark: SparkSession, log: EmbeddedLog, sink: tuple[str, Callable[[], Rows]]
+) -> None:
+    into, rows = sink
+    feed(log, 0, (1, "a"), (1, "b"), (2, "b"), (-5, "c"))
+    run(spark, log, into)
+    assert rows() == in_table(spark, log) == {(1, "a", 1), (1, "b", 1), (2, "b", 1), (-5, "c", 1)}
+    feed(log, 1, (1, "a"))
+    run(spark, log, into)  # b leads no more
+    assert rows() == in_table(spark, log) == {(1, "a", 2), (2, "b", 1), (-5, "c", 1)}
+    feed(log, 1, (1, "b"), (1, "b"))
+    run(spark, log, None)  # as if it had been killed between its two commits
+    assert rows() != in_table(spark, log)
+    ends = [log.end(TopicPartition("out", number)) for number in range(2)] if into == "topic:out" else []
+    run(spark, log, into)
+    assert rows() == in_table(spark, log) == {(1, "b", 3), (2, "b", 1), (-5, "c", 1)}
+    if ends:  # what changed, and a row that is gone
+        assert sum(log.end(TopicPartition("out", number)) for number in range(2)) == sum(ends) + 2
+    for record in ((1, "c"), (3, "a")):
+        feed(log, 0, record)
+        run(spark, log, None)
+    run(spark, log, into)  # it missed two
+    assert rows() == in_table(spark, log) == {(1, "b", 3), (2, "b", 1), (-5, "c", 1), (3, "a", 1)}
+
+
+def test_an_output_that_was_computed_anew_replaces_everything(spark: SparkSession, log: EmbeddedLog) -> None:
+    log.create(Topic("out", 2))
+    feed(log, 0, (1, "a"), (2, "b"))
+    run(spark, log, "topic:out")
+    assert in_topic(log) == {(1, "a", 1), (2, "b", 1)}
+    list(Run(spark, leading, f"embedded:{log.path}", str(log.path / "new"), 2 * HOUR, into="topic:out").commits())
+    assert in_topic(log) == {(2, "b", 1)}
+
+
+def test_types_in_sql(spark: SparkSession, log: EmbeddedLog) -> None:
+    typed = rollup("kinds", every="1 day", topic="t")(
+        lambda records: records.groupBy("day").agg({"timestamp": "max"}).selectExpr(
+            "day", "`max(timestamp)` AS at", "CAST(1.25 AS DECIMAL(5, 2)) AS d", "true AS yes", "'%?' AS text",
+            "CAST('NaN' AS DOUBLE) AS nan"
+        )
+    )  # fmt: skip
+    feed(log, 0, (1, "a"))
+    url = f"sqlite:{log.path}/rows.db"
+    run(spark, log, url, typed)
+    with transaction(url) as database:
+        assert database.execute("SELECT * FROM kinds") == [("1970-01-01", "1970-01-01 01:00:00", 1.25, 1, "%?", None)]
+    with postgres.running() as server:
+        run(spark, log, server, typed)
+        with transaction(server) as database:
+            (row,) = database.execute("SELECT * FROM kinds")
+    assert (row[:5], row[5] != row[5]) == (
+        (date(1970, 1, 1), datetime(1970, 1, 1, 1, tzinfo=UTC), Decimal("1.25"), True, "%?"),
+        True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("into", "said"),
+    [
+        ("file:x", '"file:x" is no place for rows; give topic:NAME'),
+        ("topic:t", 'reads "t", and cannot write into it too'),
+        ("topic:nowhere", 'there is no topic "nowhere"'),
+        ("sqlite:/nowhere/rows.db", "sqlite:/nowhere/rows.db: unable to open"),
+        ("postgresql://someone:secret@127.0.0.1:1/x", "^postgresql://127.0.0.1/x: connection .*refused"),
+    ],
+)
+def test_what_cannot_be_a_sink(spark: SparkSession, log: EmbeddedLog, into: str, said: str) -> None:
+    with pytest.raises(StreamtopoError, match=said) as raised:
+        run(spark, log, into)
+    assert "secret" not in str(raised.value)
+
+
+def test_arrays_have_no_type_in_sql(spark: SparkSession, log: EmbeddedLog) -> None:
+    feed(log, 0, (1, "a"))
+    listed = rollup("listed", every="1 day", topic="t")(
+        lambda records: records.groupBy("day").count().selectExpr("day", "array(count) AS counts")
+    )
+    with pytest.raises(StreamtopoError, match=r"column counts array<bigint> has no type in SQL; to_json\(counts\)"):
+        run(spark, log, f"sqlite:{log.path}/rows.db", listed)

@@ -1,0 +1,151 @@
+"""What rollups survive: drivers that are killed at any moment, fields that are gained, executors that are elsewhere."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyspark
+import pytest
+from pyspark.sql import SparkSession
+
+from streamtopo.logs.embedded import EmbeddedLog
+from streamtopo.records import Columns
+from streamtopo.spark import read_rollup, rollup
+from streamtopo.spark.rollups import Run
+from streamtopo.spark.sql import transaction
+from tests.logs.records import T0
+from tests.spark.rolling import HOUR, answer, feed, merged
+from tests.spark.test_sinks import hour_of
+
+ROOT = Path(__file__).parents[2]
+long = pytest.mark.skipif(
+    not os.environ.get("STREAMTOPO_LONG"), reason="takes minutes; STREAMTOPO_LONG=1 runs it, as CI does by night"
+)
+
+
+@long
+def test_twenty_kills(spark: SparkSession, log: EmbeddedLog, tmp_path: Path) -> None:
+    """Of one table, with a sink: between them records come, and some runs get through."""
+    dice, killed, into = random.Random(os.environ.get("STREAMTOPO_SEED", 1)), 0, f"sqlite:{tmp_path}/rows.db"
+    url, out = f"embedded:{log.path}", str(tmp_path / "out")
+    while killed < 20:
+        feed(log, dice.randrange(2), *((dice.randrange(5), f"{dice.choice('abc')} 1") for _ in range(50)))
+        command = [sys.executable, "-m", "tests.spark.rolling", url, out, str(dice.uniform(0, 6)), into]
+        child = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        killed += child.returncode == -signal.SIGKILL
+        assert child.returncode in (-signal.SIGKILL, 1), child.stderr
+        assert child.returncode < 0 or child.stderr.rstrip().endswith("it did not die"), child.stderr
+    list(Run(spark, merged, url, out, into=into).commits())
+    rows = read_rollup(spark, out, "merged").selectExpr("unix_millis(hour) AS ms", "site", "n").collect()
+    assert Counter({(row.ms // HOUR, row.site): row.n for row in rows}) == answer(log)
+    assert len(rows) == len(answer(log))
+    with transaction(into) as database:
+        found = database.execute("SELECT hour, site, n FROM merged")
+    assert sorted((hour_of(hour), site, n) for hour, site, n in found) == sorted(
+        (hour, site, n) for (hour, site), n in answer(log).items()
+    )
+
+
+@dataclass
+class Old:
+    site: str
+
+
+@dataclass
+class New:
+    site: str
+    quality: int = 100
+
+
+def test_a_field_that_is_gained(spark: SparkSession, log: EmbeddedLog) -> None:
+    for number, (kind, value) in enumerate(((Old, b'{"site":"a"}'), (New, b'{"site":"a","quality":50}'))):
+        log.append(T0, Columns([None], [value], [HOUR]))
+        one = rollup("gained", every="1 hour", keys=["site"], topic="t", value=kind)(
+            lambda records: records.groupBy("hour", "site").count()
+        )
+        (done,) = Run(spark, one, f"embedded:{log.path}", str(log.path / "out")).commits()
+        assert (done.corrupt, done.rows) == (0, 1)
+        (row,) = read_rollup(spark, str(log.path / "out"), "gained").collect()
+        assert row[2] == number + 1
+
+
+# -- a cluster
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        return int(listening.getsockname()[1])
+
+
+@contextmanager
+def started(folder: Path, said: str, *command: str) -> Iterator[Path]:
+    """A process of Spark's, from when it said this."""
+    told = folder / f"{len(list(folder.glob('*.said')))}.said"
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "SPARK_WORKER_DIR": str(folder)}
+    with told.open("w") as out:
+        process = subprocess.Popen(command, cwd=folder, env=environment, stdout=out, stderr=out, start_new_session=True)
+    try:
+        deadline = time.monotonic() + 120
+        while said not in told.read_text():
+            assert process.poll() is None, told.read_text()
+            assert time.monotonic() < deadline, told.read_text()
+        yield told
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+@contextmanager
+def cluster(folder: Path, *prefix: str) -> Iterator[str]:
+    """A master and two workers, the workers started by a command of its own if one is given."""
+    spark_class, port = str(Path(pyspark.__file__).parent / "bin" / "spark-class"), free_port()
+    master = f"spark://127.0.0.1:{port}"
+    options = ["--host", "127.0.0.1", "--webui-port", "0"]
+    where = [spark_class, "org.apache.spark.deploy.master.Master", *options, "--port", str(port)]
+    worker = [*prefix, spark_class, "org.apache.spark.deploy.worker.Worker", *options, "-c", "1", "-m", "1g", master]
+    with started(folder, "New state: ALIVE", *where):
+        ready = "Successfully registered with master"
+        with started(folder, ready, *worker), started(folder, ready, *worker):
+            yield master
+
+
+def rolled(log: EmbeddedLog, master: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "streamtopo", "rollup", "tests.spark.clustered", "--master", master]
+    command += ["--log", f"embedded:{log.path}", "--out", str(folder / "out")]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+@long
+def test_a_master_and_two_workers(spark: SparkSession, log: EmbeddedLog, tmp_path: Path) -> None:
+    for number in range(200):
+        feed(log, number % 2, (number % 7, f"{'abc'[number % 3]} {number}"))
+    with cluster(tmp_path) as master:
+        done = rolled(log, master, tmp_path)
+        assert done.returncode == 0, done.stderr[-3000:]
+    rows = (
+        read_rollup(spark, str(tmp_path / "out"), "merged").selectExpr("unix_millis(hour) AS ms", "site", "n").collect()
+    )
+    assert {(row.ms // HOUR, row.site): row.n for row in rows} == answer(log)
+
+
+@long
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can hide a directory from a process")
+def test_executors_that_do_not_see_the_log(log: EmbeddedLog, tmp_path: Path) -> None:
+    feed(log, 0, (1, "a 1"))
+    hide = ["unshare", "-m", "sh", "-c", f'mount -t tmpfs none "{log.path}" && exec "$@"', "hidden"]
+    with cluster(tmp_path, *hide) as master:
+        done = rolled(log, master, tmp_path)
+    assert done.returncode == 1
+    said = done.stderr.rstrip().splitlines()[-1]
+    assert f'there is no log at "{log.path}" on this machine; the embedded log is read where it is' in said

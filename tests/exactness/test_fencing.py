@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 from streamtopo import StreamsBuilder, Topology
 from streamtopo.logs.memory import MemoryLog
 from streamtopo.testing import Driver
@@ -17,8 +19,9 @@ def asleep_with_work(log: MemoryLog) -> Driver:
     """A worker that has processed a record and not yet committed it when the group takes it for dead."""
     driver = Driver(counting(), log=log)
     driver._append("in", b"k", b"v", 0, (), -1)
-    while not driver.worker._pace.undurable:
-        driver.worker.run_once()
+    with patch.object(driver.worker._pace, "due", return_value=False):
+        while not driver.worker._pace.undurable:
+            driver.worker.run_once()
     driver.worker.member.evict()  # type: ignore[attr-defined]
     return driver
 

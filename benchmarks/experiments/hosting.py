@@ -10,6 +10,7 @@ import threading
 import time
 from urllib.parse import urlsplit
 
+from benchmarks.data import repeating_users
 from benchmarks.experiment import Experiment, Observed, percentile
 from benchmarks.machine import ROOT
 from benchmarks.places import Site
@@ -28,7 +29,7 @@ _CLIENTS = 8
 _MOMENT = 0.01
 _STEP = 0.001
 """Seconds that the loop is asked to wait; what it waits beyond that is its delay."""
-_KEY = "10000001"
+_KEY = str(repeating_users(1)[0])
 _ANSWER = re.compile(rb"content-length: (\d+)\r\n(?:.+\r\n)*\r\n", re.IGNORECASE)
 
 described = topology()

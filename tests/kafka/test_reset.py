@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,6 +30,7 @@ def test_an_application_begins_anew_also_after_a_kill(
     log: KafkaLog, kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "counting", raising=False)  # another test's
 
     def reset(*options: str) -> Result:
         return CliRunner().invoke(main, ["reset", "./counting.py", "--log", kafka, *options])

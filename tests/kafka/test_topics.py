@@ -20,6 +20,7 @@ from tests.kafka.brokers import emptied
 from tests.logs.child import until
 
 pytestmark = pytest.mark.kafka
+# Workers accept changes: other tests may have run the same application with more partitions.
 APP = "apps.wordcount"
 REPARTITION, CHANGELOG = "wordcount-counts-repartition", "wordcount-counts-changelog"
 
@@ -51,20 +52,20 @@ def test_what_is_planned_can_be_created_by_somebody_else(log: KafkaLog, kafka: s
     with pytest.raises(
         PartitionError, match=f'internal topic "{REPARTITION}" does not exist, and is not to be created'
     ):
-        Worker(topology, log, state_dir=state, no_create=True)
+        Worker(topology, log, state_dir=state, no_create=True, accept_changes=True)
     log.create(Topic(REPARTITION, 3, planned[REPARTITION][1]))
     log.create(Topic(CHANGELOG, 2))
     assert plan(kafka)[CHANGELOG][2] == "exists with 2 partitions"
     log.delete(CHANGELOG)
     log.create(Topic(CHANGELOG, 3, planned[CHANGELOG][1]))
     assert {state for _, _, state in plan(kafka).values()} == {"exists"}
-    worker = Worker(topology, log, state_dir=state, no_create=True)
+    worker = Worker(topology, log, state_dir=state, no_create=True, accept_changes=True)
     until(lambda: worker.run_once(0.05) is None or len(worker.tasks) == 6)
     worker.close()
 
 
 def test_a_source_that_gets_more_partitions_ends_the_worker(log: KafkaLog, kafka: str, tmp_path: Path) -> None:
-    worker = Worker(load_topology(APP), log, state_dir=str(tmp_path))
+    worker = Worker(load_topology(APP), log, state_dir=str(tmp_path), accept_changes=True)
     until(lambda: worker.run_once(0.05) is None or len(worker.tasks) == 6)
     admin = AdminClient({"bootstrap.servers": kafka.removeprefix("kafka://")})
     admin.create_partitions([NewPartitions("sentences", 5)])["sentences"].result()

@@ -1,11 +1,7 @@
-"""What is killed or stopped, worker or broker: the outputs on the cluster are those of an undisturbed run.
-
-With STREAMTOPO_LONG=1 the broker is away for a minute.
-"""
+"""What is killed or stopped, worker or broker: the outputs on the cluster are those of an undisturbed run."""
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import time
@@ -33,6 +29,7 @@ from tests.kafka.lives import (
     until,
     workers,
 )
+from tests.long import long
 
 pytestmark = pytest.mark.kafka
 SOON = "?kafka.session.timeout.ms=2000&kafka.heartbeat.interval.ms=300"
@@ -57,9 +54,6 @@ def log(kafka: str) -> Iterator[KafkaLog]:
     prepare(log)
     yield log
     log.close()
-
-
-LONG = bool(os.environ.get("STREAMTOPO_LONG"))
 
 
 def done(log: KafkaLog, count: int) -> bool:
@@ -98,7 +92,7 @@ def test_a_stopped_worker_that_wakes_writes_nothing(log: KafkaLog, kafka: str, t
         assert outputs(log) == exact(6000), running.said()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGTERM, marks=long), signal.SIGKILL])
 def test_a_broker_that_goes_and_comes_back_costs_nothing(
     log: KafkaLog, kafka: str, cluster: Cluster, tmp_path: Path, number: int
 ) -> None:
@@ -116,6 +110,7 @@ def test_a_broker_that_goes_and_comes_back_costs_nothing(
         assert outputs(log) == exact(6000), running.said()
 
 
+@long
 def test_a_broker_that_is_away_for_a_while_is_waited_for(
     log: KafkaLog, kafka: str, cluster: Cluster, tmp_path: Path
 ) -> None:
@@ -124,7 +119,7 @@ def test_a_broker_that_is_away_for_a_while_is_waited_for(
         feed(log, range(5000))
         until(lambda: committed(log) > 0, running)
         cluster.down()
-        time.sleep(60 if LONG else 10)
+        time.sleep(60)
         cluster.up()
         feed(log, range(5000, 6000))
         until(lambda: total(log) >= 6000, running)
@@ -142,6 +137,7 @@ def look(value):
 """
 
 
+@long
 def test_a_step_that_takes_longer_than_the_group_waits_is_done_again(log: KafkaLog, kafka: str, tmp_path: Path) -> None:
     with workers(tmp_path, f"{kafka}{SOON}&kafka.max.poll.interval.ms=2000", TAKES_LONG_ONCE) as running:
         running.start()

@@ -16,6 +16,7 @@ from benchmarks.peers.running import measured
 from benchmarks.peers.server import Server
 from benchmarks.peers.workloads import WORKLOADS
 from streamtopo.broker import Cluster
+from tests.long import long
 
 pytestmark = pytest.mark.kafka
 CONTENDERS = {one.name: one for one in contenders()}
@@ -32,7 +33,8 @@ def server(cluster: Cluster) -> Server:
 @pytest.mark.parametrize(
     ("contender", "workload"),
     [
-        *[(OURS, name) for name in ("word-count", "stream-table-join", "tumbling-count", "restore")],
+        *[pytest.param(OURS, name, marks=long) for name in ("word-count", "stream-table-join", "tumbling-count")],
+        (OURS, "restore"),
         (f"streamtopo, {AT_LEAST}", "keyed-count"),
         (ALONE, "map-filter"),
         (f"client alone, {EXACTLY}", "every-update"),

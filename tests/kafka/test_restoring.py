@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,15 +17,13 @@ from streamtopo.records import Columns, TopicPartition
 from tests.kafka.brokers import configured, emptied
 from tests.logs.child import until
 from tests.logs.records import settled
+from tests.long import long
 
 pytestmark = pytest.mark.kafka
 CHANGELOG = TopicPartition("restoring-counts-changelog", 0)
 IN = TopicPartition("in", 0)
 KEYS = [b"%d" % number for number in range(10)]
 PATIENCE = 120.0
-long = pytest.mark.skipif(
-    not os.environ.get("STREAMTOPO_LONG"), reason="takes minutes; STREAMTOPO_LONG=1 runs it, as CI does by night"
-)
 
 
 @pytest.fixture
@@ -105,6 +102,7 @@ def test_a_compacted_changelog(log: KafkaLog, kafka: str, tmp_path: Path) -> Non
     assert restored == before == {key.decode(): 50 for key in KEYS[1:]}
 
 
+@long
 def test_64_partitions_with_state_are_shared_with_a_second_worker(
     log: KafkaLog, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -21,6 +21,7 @@ from streamtopo.spark.queries import Query, queried
 from streamtopo.spark.rollups import Done, Run
 from streamtopo.spark.session import explained
 from tests.logs.records import T0
+from tests.long import long
 from tests.spark.rolling import HOUR, answer, feed
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def table(spark: SparkSession, log: EmbeddedLog, mode: str) -> Counter[tuple[int
     return Counter({(row.ms // HOUR, row.site): row[2] for row in rows})
 
 
-@pytest.mark.parametrize("mode", ["update", "complete"])
+@pytest.mark.parametrize("mode", ["update", pytest.param("complete", marks=long)])
 def test_the_table_is_what_a_batch_computes(spark: SparkSession, log: EmbeddedLog, mode: str) -> None:
     feed(log, 0, (1, "a"), (1, "b"), (2, "a"))
     log.append(T0, Columns([None], [b"\xff"], [HOUR]))
@@ -59,6 +60,7 @@ def test_the_table_is_what_a_batch_computes(spark: SparkSession, log: EmbeddedLo
     assert run(spark, log, mode) == []
 
 
+@long
 def test_append_tells_a_span_once_when_it_is_over(spark: SparkSession, log: EmbeddedLog) -> None:
     feed(log, 0, (1, "a"), (2, "a"), (2, "b"), (5, "a"))
     run(spark, log, "append")
@@ -76,6 +78,7 @@ def test_the_watermark_waits_for_the_grace_of_the_topology(spark: SparkSession, 
     assert table(spark, log, "append") == {(1, "a"): 1}
 
 
+@long
 def test_days_and_a_continuous_query(spark: SparkSession, log: EmbeddedLog) -> None:
     log.create(Topic("sentences", 1))
     target = TopicPartition("sentences", 0)

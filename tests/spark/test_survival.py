@@ -25,13 +25,11 @@ from streamtopo.spark import read_rollup, rollup
 from streamtopo.spark.rollups import Run
 from streamtopo.spark.sql import transaction
 from tests.logs.records import T0
+from tests.long import long
 from tests.spark.rolling import HOUR, answer, feed, merged
 from tests.spark.test_sinks import hour_of
 
 ROOT = Path(__file__).parents[2]
-long = pytest.mark.skipif(
-    not os.environ.get("STREAMTOPO_LONG"), reason="takes minutes; STREAMTOPO_LONG=1 runs it, as CI does by night"
-)
 
 
 @long

@@ -150,7 +150,8 @@ class Transactions:
 
 def over(error: Any) -> bool:
     """Whether nothing can be added to the transaction any more, as the cluster ended it."""
-    return bool(error.fatal() or error.txn_requires_abort() or error.code() == KafkaError._STATE)
+    code = error.code()  # the fatal flag is lost where a record is refused for an earlier error
+    return bool(error.fatal() or error.txn_requires_abort() or code in (KafkaError._STATE, KafkaError._FATAL))
 
 
 class Deliveries:

@@ -33,8 +33,8 @@ def server(cluster: Cluster) -> Server:
 @pytest.mark.parametrize(
     ("contender", "workload"),
     [
-        *[pytest.param(OURS, name, marks=long) for name in ("word-count", "stream-table-join", "tumbling-count")],
-        (OURS, "restore"),
+        *[pytest.param(OURS, name, marks=long) for name in ("word-count", "tumbling-count", "restore")],
+        (OURS, "stream-table-join"),
         (f"streamtopo, {AT_LEAST}", "keyed-count"),
         (ALONE, "map-filter"),
         (f"client alone, {EXACTLY}", "every-update"),

@@ -21,6 +21,7 @@ from streamtopo.spark.declaring import Rollup
 from streamtopo.spark.rollups import Done, Run
 from streamtopo.spark.tables import Table
 from tests.logs.records import T0, T1
+from tests.long import long
 from tests.spark.rolling import HOUR, answer, feed, merged, recomputed
 
 ROOT = Path(__file__).parents[2]
@@ -152,6 +153,7 @@ def test_what_a_function_must_return(spark: SparkSession, log: EmbeddedLog) -> N
         read_rollup(spark, str(log.path / "out"), "y")
 
 
+@long
 def test_a_run_that_is_killed_is_repeated(spark: SparkSession, log: EmbeddedLog, tmp_path: Path) -> None:
     url, outs = f"embedded:{log.path}", [tmp_path / phase for phase in ("writing", "before", "after")]
     feed(log, 0, (1, "a 5"), (2, "b 5"))

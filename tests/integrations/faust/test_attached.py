@@ -25,6 +25,7 @@ from streamtopo.partitioning import partition_of
 from streamtopo.records import Columns, TopicPartition
 from tests.cli.workers import until
 from tests.integrations.faust.workers import ENVIRONMENT, FaustWorker, faust, free_port, table, write_app
+from tests.long import long
 
 Start = Callable[..., FaustWorker]
 
@@ -130,6 +131,7 @@ def test_a_killed_worker_goes_on_where_it_was(tmp_path: Path, log: EmbeddedLog, 
     until(lambda: table(log, "shop-seen-changelog") == {"a": 3, "b": 2})
 
 
+@long
 def test_rows_of_another_worker_are_fetched(tmp_path: Path, log: EmbeddedLog, start: Start) -> None:
     keys = [f"key {number}" for number in range(10)]
     send(log, *keys)
@@ -165,6 +167,7 @@ def test_patience_has_an_end() -> None:
     assert [forgiving(error) for _ in range(9)] == ["replace"] * 9
 
 
+@long
 def test_one_that_fails_again_and_again_ends_the_app(tmp_path: Path, log: EmbeddedLog, start: Start) -> None:
     send(log, "a")
     worker = start(shop(tmp_path, look=FAILING.format(times=1000), options="restarts=1"))

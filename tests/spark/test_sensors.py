@@ -23,6 +23,7 @@ from streamtopo.records import Columns, TopicPartition
 from streamtopo.serdes import serde_of
 from streamtopo.spark import read_rollup
 from tests.hosting.browser import CHROMIUM, Page
+from tests.long import long
 from tests.spark.working import work
 
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
@@ -80,6 +81,7 @@ def table(spark: SparkSession, name: str, keys: int) -> dict[tuple[Any, ...], tu
     return {tuple(row)[:keys]: tuple(row)[keys:] for row in rows}
 
 
+@long
 def test_each_table_is_what_python_computes(spark: SparkSession, log: EmbeddedLog, tmp_path: Path) -> None:
     entries = around_midnight()
     for count in (12_000, 8_000):  # the second run adds to spans that the first one had

@@ -1,4 +1,4 @@
-"""Sample input without end, the same each time but for the hour it begins at: readings of 40 sensors at four sites."""
+"""Sample input without end, the same for each moment it begins at: readings of 40 sensors at four sites."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ _STEP = 25
 """Milliseconds of event time between two readings: forty sensors, each about once a second."""
 
 
-def day() -> Iterator[Entry]:
+def day(begin: int | None = None) -> Iterator[Entry]:
+    """From then on, in milliseconds; from now on if it is not said."""
     dice = random.Random(1)
     for sensor in SENSORS:
         site = sensor.partition("-")[0]
         yield "devices", sensor, Device(site, SITES[site])
-    now = time.time_ns() // 1_000_000
+    now = time.time_ns() // 1_000_000 if begin is None else begin
     while True:
         now += _STEP
         yield from _moment(dice, now)

@@ -23,7 +23,6 @@ from streamtopo.records import Columns, TopicPartition
 from streamtopo.serdes import serde_of
 from streamtopo.spark import read_rollup
 from tests.hosting.browser import CHROMIUM, Page
-from tests.long import long
 from tests.spark.working import work
 
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
@@ -39,16 +38,6 @@ def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> EmbeddedLog:
     for name in ("devices", "maintenance", "readings", *(f"sensor-{one}" for one in TOPICS)):
         log.create(Topic(name, 2))
     return log
-
-
-def around_midnight() -> Iterator[Entry]:
-    """The sample, as if it began a minute before midnight."""
-    shift = 0
-    for topic, key, value in day():
-        if isinstance(value, dict):
-            shift = shift or START - value["at"]
-            value = value | {"at": value["at"] + shift}
-        yield topic, key, value
 
 
 def feed(log: EmbeddedLog, entries: Iterator[Entry], count: int) -> None:
@@ -81,9 +70,8 @@ def table(spark: SparkSession, name: str, keys: int) -> dict[tuple[Any, ...], tu
     return {tuple(row)[:keys]: tuple(row)[keys:] for row in rows}
 
 
-@long
 def test_each_table_is_what_python_computes(spark: SparkSession, log: EmbeddedLog, tmp_path: Path) -> None:
-    entries = around_midnight()
+    entries = day(START)
     for count in (12_000, 8_000):  # the second run adds to spans that the first one had
         feed(log, entries, count)
         work(log, topology)

@@ -34,7 +34,7 @@ class WorkerConfig:
     """Where stores lie; a directory of its own for each application in it."""
     commit_interval: int = 100
     """Milliseconds between commits under load; a worker that has caught up commits sooner."""
-    commit_pause: int = 2
+    commit_pause: int = 1
     """Milliseconds that caught-up commits keep between them."""
     cache: int = 10_000_000
     """Bytes of rows that stores keep in front of their bytes; 0 forwards and logs every update."""

@@ -11,7 +11,7 @@ from benchmarks.bare.loop import BATCH, Output
 from benchmarks.data import PARTITIONS, START, by_partition, create, events, repeating_users
 from benchmarks.experiment import Experiment, Observed, Side, percentile
 from benchmarks.places import Site
-from benchmarks.processes import BrokenRunError, processes, until, worker
+from benchmarks.processes import BrokenRunError, processes, until, without_collections, worker
 from benchmarks.results import every_record
 from benchmarks.watching import left, opened, shares
 from benchmarks.workloads.map_filter import in_cents
@@ -32,6 +32,7 @@ topology = builder.build()
 def produce(url: str, count: int) -> int:
     """Each record at its time, or as soon after it as the log took the ones before; returns the first one's time."""
     rows = list(events(repeating_users(count)))
+    without_collections()
     with closing(open_log(url)) as log:
         began, written = time.monotonic_ns(), 0
         while written < count:
@@ -46,6 +47,7 @@ def produce(url: str, count: int) -> int:
 def read(url: str, count: int) -> list[tuple[int, int]]:
     """The place of each record among all that were produced, and when it arrived."""
     arrived: list[tuple[int, int]] = []
+    without_collections()
     with closing(open_log(url)) as log:
         member = log.join("reading", [("mapped",)])
         for partition in member.assignment():
@@ -60,6 +62,7 @@ def read(url: str, count: int) -> list[tuple[int, int]]:
 def copy(url: str, count: int) -> None:
     """The least that a worker for this must do."""
     newline, dumps = orjson.OPT_APPEND_NEWLINE, orjson.dumps
+    without_collections()
     with closing(open_log(url)) as log:
         output, copied = Output(log, "mapped"), 0
         member = log.join("bare", [("events",)])

@@ -114,7 +114,7 @@ class Field(NamedTuple):
 FIELDS = {
     "state_dir": Field(str, "Where stores lie, each application in a directory of its own."),
     "commit_interval": Field(duration, "Between commits under load; one that has caught up commits sooner.", "100ms"),
-    "commit_pause": Field(duration, "What caught-up commits keep between them.", "2ms"),
+    "commit_pause": Field(duration, "What caught-up commits keep between them.", "1ms"),
     "cache": Field(bytes_size, "Rows that stores keep in front of their bytes; 0 forwards every update.", "10MB"),
     "memory": Field(bytes_size, "What all stores of a process may use together.", "256MB"),
     "chunk": Field(click.IntRange(min=1), "Records in a round at most."),

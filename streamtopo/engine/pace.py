@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 from streamtopo.config import WorkerConfig
 
-_REST = 2.0
-"""Caught-up commits are so many times as far apart as they are long: they take a third of the time at most."""
+_REST = 1.0
+"""Caught-up commits are so many times as far apart as they are long: they take half of the time at most."""
 
 
 def milliseconds() -> float:

@@ -11,8 +11,9 @@ from streamtopo.logs.embedded.database import Database
 
 EVERY = 16 << 20
 """Bytes this process writes between checkpoints."""
-COMMIT = 40_000
-"""Bytes that a small commit adds to the WAL for the pages it touches."""
+COMMIT = 160_000
+"""Bytes that a small commit counts for beside its batches: several times what it adds to the WAL, for who commits in
+small pieces waits for each, and is held up the longer, the more a checkpoint has to do."""
 ATTEMPTS = 20
 
 

@@ -1,5 +1,10 @@
 """Kafka Streams for Python: a topology DSL, exactly-once state, an embedded log or Apache Kafka."""
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from streamtopo.dsl.builder import StreamsBuilder
 from streamtopo.dsl.cogrouped import (
     CogroupedKStream,
@@ -13,9 +18,7 @@ from streamtopo.dsl.kstream import KStream
 from streamtopo.dsl.ktable import KTable
 from streamtopo.dsl.suppressed import Suppressed, until_time_limit, until_window_closes
 from streamtopo.dsl.windowed import SessionWindowedKStream, TimeWindowedKStream
-from streamtopo.engine.worker import Worker
 from streamtopo.errors import StreamtopoError
-from streamtopo.hosting import host, lifespan
 from streamtopo.processors import Processor, ProcessorContext, Record, ValueTransformer
 from streamtopo.serdes import Serde
 from streamtopo.stores.build import key_value_store, session_store, versioned_store, window_store
@@ -23,6 +26,21 @@ from streamtopo.timestamps import Times, Timestamp
 from streamtopo.topology import Topology
 from streamtopo.windowed_serdes import session_windowed, time_windowed
 from streamtopo.windows import Windowed, Windows
+
+if TYPE_CHECKING:
+    from streamtopo.engine.worker import Worker
+    from streamtopo.hosting import host, lifespan
+
+_RUNNING = {"Worker": "streamtopo.engine.worker", "host": "streamtopo.hosting", "lifespan": "streamtopo.hosting"}
+"""What runs a topology is imported when it is asked for: who only declares one need not wait for it."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in _RUNNING:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_RUNNING[name]), name)
+    return value
+
 
 __all__ = [
     "CogroupedKStream",

@@ -137,12 +137,13 @@ def worker_options(command: Callable[..., Any]) -> Callable[..., Any]:
         return command(config=config_of(**options), **given)
 
     for field in reversed(fields(WorkerConfig)):
-        configured_command = _option(field.name, field.default)(configured_command)
+        configured_command = worker_option(field.name)(configured_command)
     return configured_command
 
 
-def _option(name: str, default: Any) -> Callable[[Command], Command]:
-    field = FIELDS[name]
+def worker_option(name: str, explained: str = "") -> Callable[[Command], Command]:
+    """For commands that have one or two of them, and something else to say about it."""
+    field, default = FIELDS[name], getattr(WorkerConfig, name)
     return click.option(
         f"--{name.replace('_', '-')}",
         cls=Setting,
@@ -151,5 +152,5 @@ def _option(name: str, default: Any) -> Callable[[Command], Command]:
         default=field.default or getattr(default, "value", default),
         show_default=True,
         show_envvar=True,
-        help=field.help,
+        help=explained or field.help,
     )

@@ -10,8 +10,8 @@ import click
 
 from streamtopo.cli.failures import FAILED
 from streamtopo.cli.opening import opened
-from streamtopo.cli.options import Setting, json_option, log_option
-from streamtopo.config import WorkerConfig, config_of
+from streamtopo.cli.options import Setting, json_option, log_option, worker_option
+from streamtopo.config import config_of
 from streamtopo.serdes import JSON
 from streamtopo.stores import Kind
 
@@ -34,14 +34,7 @@ Row = dict[str, Any]
 @click.option("--reverse", is_flag=True, help="Begin with the last key.")
 @click.option("--max", "most", type=click.IntRange(min=0), metavar="N", help="Stop after so many rows.")
 @click.option("--wait", default="5s", show_default=True, help="How long to wait for a restore or a hand-over.")
-@click.option(
-    "--state-dir",
-    cls=Setting,
-    default=WorkerConfig.state_dir,
-    show_default=True,
-    show_envvar=True,
-    help="Where stores lie, for when no worker is at work.",
-)
+@worker_option("state_dir", "Where stores lie, for when no worker is at work.")
 @click.option("--web-token", cls=Setting, show_envvar=True, help="What the workers want to be shown.")
 @json_option
 @log_option

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from streamtopo.cli.opening import opened
-from streamtopo.cli.options import Setting, json_option, log_option
+from streamtopo.cli.options import json_option, log_option, worker_option
 from streamtopo.cli.tables import show_json, show_rows
-from streamtopo.config import WorkerConfig
 from streamtopo.durations import milliseconds
 from streamtopo.errors import LogError, StreamtopoError
 from streamtopo.records import TopicPartition
@@ -100,14 +99,7 @@ def _offsets(path: str) -> Offsets:
     callback=_parsed(_offsets),
     help="Read from the offsets in this file, with a line TOPIC,PARTITION,OFFSET for each.",
 )
-@click.option(
-    "--state-dir",
-    cls=Setting,
-    default=WorkerConfig.state_dir,
-    show_default=True,
-    show_envvar=True,
-    help="Where the stores of this machine lie.",
-)
+@worker_option("state_dir", "Where the stores of this machine lie.")
 @log_option
 @json_option
 def reset(

@@ -1,4 +1,7 @@
-"""python -m benchmarks.spark: how fast does Spark read the embedded log, beside reading its Arrow batches bare?"""
+"""python -m benchmarks.spark: how fast does Spark read the embedded log, beside its own connector reading Kafka?
+
+And beside reading the log's Arrow batches bare. With `--kafka URL`, the same records are in a topic of that broker.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,11 @@ import argparse
 import statistics
 import tempfile
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +23,11 @@ from pyspark.sql import functions as F
 
 from benchmarks.data import START, create, events, fill, repeating_users
 from benchmarks.machine import commit, load, this_machine
-from streamtopo.logs.embedded import EmbeddedLog
 from streamtopo.logs.embedded.bulk import Bulk, Slice, Times
+from streamtopo.logs.opening import open_log
 from streamtopo.records import TopicPartition
 from streamtopo.spark import read_topic
-from streamtopo.spark.session import open_spark
+from streamtopo.spark.session import open_spark, settings_for
 
 Answer = tuple[Any, ...]
 
@@ -39,50 +44,74 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.spark")
     parser.add_argument("--records", type=int, default=5_000_000)
     parser.add_argument("--runs", type=int, default=3, help="of each, once Spark is warm (default 3)")
+    parser.add_argument(
+        "--kafka", metavar="URL", default="", help="a running broker, such as of `streamtopo broker up`"
+    )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
         print(f"filling {options.records:,} records; load {load()}", flush=True)
-        with closing(EmbeddedLog(directory, synchronous="normal")) as log:
-            create(log, "events")
-            fill(log, "events", events(repeating_users(options.records)))
+        topics = {url: filled(url, options.records) for url in (f"embedded:{directory}", options.kafka) if url}
         print("| what | records/s | seconds | first run |\n|---|--:|--:|--:|")
-        with open_spark("benchmark", settings={"spark.ui.enabled": "false"}) as spark:
-            for name, question in questions(spark, Path(directory), options.records):
+        settings = {"spark.ui.enabled": "false"} | settings_for(options.kafka)
+        with open_spark("benchmark", settings=settings) as spark:
+            for name, question in questions(spark, Path(directory), topics, options.records):
                 show(name, options.records, [timed(question) for _ in range(options.runs + 1)])
     machine = this_machine()
     print(f"\n{machine.cpu}, {machine.cores} cores, Python {machine.python}, commit {commit()}, load {load()}")
 
 
-def questions(spark: SparkSession, directory: Path, records: int) -> Iterator[tuple[str, Callable[[], None]]]:
+def filled(url: str, records: int) -> str:
+    """The new topic's name."""
+    topic = f"events-{uuid.uuid4().hex[:8]}"
+    with closing(open_log(url)) as log:
+        create(log, topic)
+        fill(log, topic, events(repeating_users(records)))
+    return topic
+
+
+def questions(
+    spark: SparkSession, directory: Path, topics: dict[str, str], records: int
+) -> Iterator[tuple[str, Callable[[], None]]]:
     """Each checks its answer."""
     last = START + records - 1
-
-    def frame(schema: str = "") -> DataFrame:
-        reader = spark.read.format("streamtopo").options(path=str(directory), topic="events")
-        return (reader.schema(schema) if schema else reader).load()
 
     def counted(found: DataFrame) -> None:
         answer = found.agg(F.count("*"), F.unix_millis(F.max("timestamp"))).collect()[0]
         assert tuple(answer) == (records, last), answer
 
-    def percentiles() -> None:
-        typed = read_topic(spark, f"embedded:{directory}", "events", value=Event)
+    def percentiles(url: str, topic: str) -> None:
+        typed = read_topic(spark, url, topic, value=Event)
         by_user = typed.groupBy("user").agg(
             F.avg("amount"), F.percentile_approx("amount", 0.9), F.count("*").alias("n")
         )
         assert by_user.agg(F.sum("n")).collect()[0][0] == records
 
-    yield "Arrow, one process: count and newest", lambda: bare(directory, records, last)
-    yield "Spark: count and newest", lambda: counted(frame("timestamp timestamp"))
-    yield "Spark: the same with all columns", lambda: counted(frame())
-    yield "Spark: `from_json`, mean and percentile of 10,000 keys", percentiles
+    yield (
+        "Arrow, one process: count and newest",
+        lambda: bare(directory, topics[f"embedded:{directory}"], records, last),
+    )
+    for url, topic in topics.items():
+        which = url.partition(":")[0]
+        whole = read_topic(spark, url, topic)
+        newest = newest_only(spark, url, topic)
+        yield f"Spark, {which}: count and newest", partial(counted, newest)
+        yield f"Spark, {which}: the same with all columns", partial(counted, whole)
+        yield f"Spark, {which}: `from_json`, mean and percentile of 10,000 keys", partial(percentiles, url, topic)
 
 
-def bare(directory: Path, records: int, last: int) -> None:
+def newest_only(spark: SparkSession, url: str, topic: str) -> DataFrame:
+    """Spark's connector reads whole records whatever is asked of it."""
+    if url.startswith("kafka:"):
+        return read_topic(spark, url, topic)
+    reader = spark.read.format("streamtopo").options(path=url.removeprefix("embedded:"), topic=topic)
+    return reader.schema("timestamp timestamp").load()
+
+
+def bare(directory: Path, topic: str, records: int, last: int) -> None:
     with closing(Bulk(directory)) as bulk:
         rows, newest = 0, 0
-        for number, extent in bulk.extents("events").items():
-            whole = Slice(bulk.log, extent.topic, TopicPartition("events", number), extent.start, extent.end)
+        for number, extent in bulk.extents(topic).items():
+            whole = Slice(bulk.log, extent.topic, TopicPartition(topic, number), extent.start, extent.end)
             for batch in bulk.batches(whole, Times()):
                 rows += batch.num_rows
                 newest = max(newest, pc.max(batch.column("timestamp")).as_py())

@@ -15,7 +15,7 @@ _SECRET = re.compile(r"([?&][^=&]*(?:password|secret|key|jaas|token)[^=&]*=)[^&]
 
 
 def banner(topology: Topology, plan: Plan, log: Log, url: str, processes: int, guarantee: Guarantee) -> str:
-    group = log.groups().get(topology.application_id)
+    group = log.group(topology.application_id)
     lines = {
         "application": topology.application_id,
         "log": _SECRET.sub(r"\1***", url),

@@ -70,7 +70,7 @@ def describe(group: str, log: str, as_json: bool) -> None:
       streamtopo groups describe wordcount --json
     """
     with opened(log) as source:
-        state = source.groups().get(group)
+        state = source.group(group)
         if state is None:
             raise LogError(f'there is no group "{group}" in {log}; streamtopo groups list shows those there are')
         found = [standing._asdict() for standing in standings(source, state)]

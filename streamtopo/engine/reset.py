@@ -64,7 +64,7 @@ def plan_reset(topology: Topology, log: Log, where: Where, topics: Collection[st
         raise LogError(
             f'"{topology.application_id}" does not read the topic "{unknown}"; of those there are, it reads {names}'
         )
-    state = log.groups().get(topology.application_id)
+    state = log.group(topology.application_id)
     before = {partition: position.offset for partition, position in state.positions.items()} if state else {}
     chosen = [TopicPartition(name, n) for name in sorted(topics) or read for n in range(existing[name].partitions)]
     moves = []
@@ -108,7 +108,7 @@ def reset(topology: Topology, log: Log, planned: Reset, state: StateDirectory) -
 def wait_until_unused(log: Log, group: str, patience: float) -> None:
     """An error if the group still has members after so many seconds."""
     deadline = time.monotonic() + patience
-    while (state := log.groups().get(group)) is not None and state.members:
+    while (state := log.group(group)) is not None and state.members:
         if time.monotonic() >= deadline:
             check_no_members(group, state.members)
         time.sleep(_PAUSE)

@@ -24,11 +24,11 @@ def asked_anywhere(
 ) -> Iterator[Query]:
     planned = plan(topology, log.topics())
     group = topology.application_id
-    state = log.groups().get(group)
+    state = log.group(group)
     if state is not None and state.members:
         if not state.addresses:
             raise StoreError(f'the workers of "{group}" answer no queries; start one of them with --web-port')
-        with closing(Stores(group, lambda: planned, lambda: (), log.groups, token=token)) as stores:
+        with closing(Stores(group, lambda: planned, lambda: (), log.group, token=token)) as stores:
             yield stores.query(store, wait)
         return
     kept = stores_on_disk(group, config.state_dir, config.memory) if Path(config.state_dir).is_dir() else None

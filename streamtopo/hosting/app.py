@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, NamedTuple
 
 from streamtopo.config import WorkerConfig
@@ -78,7 +78,7 @@ class Hosted:
             topology.application_id,
             self._planned,
             lambda: self._threaded.workers,
-            self._groups,
+            self._group_state,
             address=settings.address,
             token=settings.token,
         )
@@ -177,13 +177,13 @@ class Hosted:
             raise _not_in_a_block(self.state)
         return self._plan
 
-    def _groups(self) -> Mapping[str, GroupState]:
-        """Nobody, when the app is closed."""
+    def _group_state(self, name: str) -> GroupState | None:
+        """None, when the app is closed."""
         try:
-            return {} if self._log is None else self._log.groups()
+            return None if self._log is None else self._log.group(name)
         except LogError:
             if self.state.over:
-                return {}
+                return None
             raise
 
     def _tail(self, topic: str, key: SerdeLike | None, value: SerdeLike | None, from_beginning: bool) -> Tail:

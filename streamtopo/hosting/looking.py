@@ -16,7 +16,7 @@ class LookedAt:
             topology.application_id,
             lambda: worker.plan,
             lambda: (worker,),
-            worker.log.groups,
+            worker.log.group,
             address=address,
             token=token,
         )

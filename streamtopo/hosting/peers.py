@@ -6,7 +6,7 @@ import http.client
 import threading
 import time
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
@@ -23,7 +23,7 @@ from streamtopo.logs import GroupState
 from streamtopo.records import TopicPartition
 from streamtopo.stores.extent import Extent
 
-Groups = Callable[[], Mapping[str, GroupState]]
+GroupOf = Callable[[str], GroupState | None]
 PATH = "/rows"
 PAGE = 1000
 """Rows of one answer at most."""
@@ -61,9 +61,9 @@ class Peers:
     """`address` is where this process itself answers, so that it does not ask itself."""
 
     def __init__(
-        self, groups: Groups, group: str, plan: Callable[[], Plan], address: str = "", token: str | None = None
+        self, group_of: GroupOf, group: str, plan: Callable[[], Plan], address: str = "", token: str | None = None
     ) -> None:
-        self._groups = groups
+        self._group_of = group_of
         self._group = group
         self._plan = plan
         self._address = address
@@ -127,7 +127,7 @@ class Peers:
         with self._lock:
             until, owners = self._known
             if time.monotonic() > until:
-                state = self._groups().get(self._group)
+                state = self._group_of(self._group)
                 owners = (
                     {}
                     if state is None

@@ -42,7 +42,7 @@ class Resting:
     def time(self, place: Place) -> int:
         """As the last worker that was at work on it committed it, with its positions."""
         if self._positions is None:
-            state = self._log.groups().get(self._topology.application_id)
+            state = self._log.group(self._topology.application_id)
             self._positions = {} if state is None else state.positions
         topics = self._plan.topics[place.task.subtopology]
         parts = (self._positions.get(TopicPartition(topic, place.task.partition)) for topic in topics)

@@ -8,7 +8,7 @@ from streamtopo.engine.plan import Plan
 from streamtopo.engine.worker import Worker
 from streamtopo.hosting.asking import AsyncQuery
 from streamtopo.hosting.committed import Committed
-from streamtopo.hosting.peers import Groups, Peers, Wherever
+from streamtopo.hosting.peers import GroupOf, Peers, Wherever
 from streamtopo.hosting.query import Query
 
 
@@ -20,14 +20,14 @@ class Stores:
         group: str,
         plan: Callable[[], Plan],
         workers: Callable[[], Sequence[Worker]],
-        groups: Groups,
+        group_of: GroupOf,
         *,
         address: str = "",
         token: str | None = None,
     ) -> None:
         self.plan = plan
         self.local = Committed(workers)
-        self._peers = Peers(groups, group, plan, address, token)
+        self._peers = Peers(group_of, group, plan, address, token)
         self._wherever = Wherever(self.local, self._peers)
 
     def query(self, store: str, wait: str | int = 0, partition: int | None = None) -> Query:

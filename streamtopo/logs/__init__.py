@@ -159,6 +159,10 @@ class Log(Protocol):
         """Every group that has a member alive, or a position."""
         ...
 
+    def group(self, name: str) -> GroupState | None:
+        """One of them."""
+        ...
+
     def place_group(self, group: str, positions: Mapping[TopicPartition, Position]) -> None:
         """Let the group stand at these positions and at no others; an error while it has members alive."""
         ...

@@ -93,6 +93,9 @@ class MemoryLog:
             states = {name: group.state() for name, group in sorted(self._groups.items())}
             return {name: state for name, state in states.items() if state.members or state.positions}
 
+    def group(self, name: str) -> GroupState | None:
+        return self.groups().get(name)
+
     def place_group(self, group: str, positions: Mapping[TopicPartition, Position]) -> None:
         with self._changed:
             known = self._groups.setdefault(group, _Group())

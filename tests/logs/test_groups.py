@@ -28,6 +28,16 @@ def test_members_are_shown_with_what_they_own(log: AnyLog) -> None:
     assert state.positions == {}
 
 
+def test_where_members_answer_can_be_seen(log: AnyLog) -> None:
+    silent, answering = join(log), log.join("g", [("t",)], address="http://here:1")
+    settled(silent, answering)
+    state = log.group("g")
+    assert state == log.groups()["g"]
+    assert state is not None
+    assert state.addresses == {answering.id: "http://here:1"}
+    assert log.group("other") is None
+
+
 def test_a_member_without_work_is_a_member(own_log: OwnLog) -> None:
     idle = join(own_log, "absent")
     settled(idle)

@@ -143,6 +143,9 @@ class EmbeddedLog:
         states = {name: self._of_the_living(state) for name, state in recorded.items()}
         return {name: state for name, state in states.items() if state.members or state.positions}
 
+    def group(self, name: str) -> GroupState | None:
+        return self.groups().get(name)
+
     def _of_the_living(self, state: GroupState) -> GroupState:
         """The dead are in the tables until another member of their group looks after them."""
         members = self._database.directory / "members"

@@ -29,7 +29,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 from streamtopo.errors import LogError
 from streamtopo.logs import GroupState, Topic
 from streamtopo.logs.kafka.failing import AWAY, MOVING, NO_SUCH, Complaints, absent, error_of, explained, reason_of
-from streamtopo.logs.kafka.settings import PATIENCE, Settings
+from streamtopo.logs.kafka.settings import PATIENCE, Settings, address_in
 from streamtopo.records import Position, TopicPartition
 
 _FIRST = 10.0
@@ -72,6 +72,12 @@ class Admin:
         with explained("list the topics"):
             found = _answered(self._topics)
         return {name: topic for name, topic in found.items() if topic is not None}
+
+    def existing(self, topic: str) -> Topic:
+        """One that is there, maybe only since a moment ago."""
+        found: dict[str, Topic] = {}
+        self._wait(lambda: found.update(self.topics()) or topic in found)
+        return found[topic]
 
     def _topics(self) -> dict[str, Topic | None]:
         names = [name for name in self._listed() if not name.startswith("__")]
@@ -120,6 +126,7 @@ class Admin:
                 _answered(lambda: self._client.create_topics([new], request_timeout=_ONCE)[topic.name].result())
             except KafkaException as error:
                 if error_of(error).code() == KafkaError.TOPIC_ALREADY_EXISTS:
+                    self._wait(lambda: topic.name in self._listed())  # another worker may have made it just now
                     return False
                 raise
             self._wait(lambda: self._led(topic))
@@ -218,15 +225,25 @@ class Admin:
 
     # -- groups
 
-    def groups(self) -> dict[str, GroupState]:
+    def groups(self, only: str | None = None) -> dict[str, GroupState]:
         with explained("list the groups"):
-            return _answered(self._groups)
+            return _answered(lambda: self._groups(only))
 
-    def _groups(self) -> dict[str, GroupState]:
+    def _groups(self, only: str | None) -> dict[str, GroupState]:
         listed = self._client.list_consumer_groups(request_timeout=_ONCE).result().valid
-        names = sorted(group.group_id for group in listed)
+        names = sorted(group.group_id for group in listed if only in (None, group.group_id))
         described = self._client.describe_consumer_groups(names, request_timeout=_ONCE) if names else {}
-        return {name: GroupState(_members(described[name].result()), self._positions(name)) for name in names}
+        return {name: self._state(name, described[name].result().members) for name in names}
+
+    def _state(self, group: str, members: Iterable[Any]) -> GroupState:
+        owned = {
+            member.member_id: frozenset(
+                TopicPartition(p.topic, p.partition) for p in member.assignment.topic_partitions
+            )
+            for member in members
+        }
+        addresses = {member.member_id: address for member in members if (address := address_in(member.client_id))}
+        return GroupState(owned, self._positions(group), addresses)
 
     def _positions(self, group: str) -> dict[TopicPartition, Position]:
         wanted = [ConsumerGroupTopicPartitions(group)]
@@ -273,13 +290,6 @@ def _answered(ask: Callable[[], T]) -> T:
             if error_of(error).code() not in AWAY or time.monotonic() > deadline:
                 raise
             time.sleep(_PAUSE)
-
-
-def _members(description: Any) -> dict[str, frozenset[TopicPartition]]:
-    return {
-        member.member_id: frozenset(TopicPartition(p.topic, p.partition) for p in member.assignment.topic_partitions)
-        for member in description.members
-    }
 
 
 def positions_of(places: Iterable[Any]) -> dict[TopicPartition, Position]:

@@ -42,7 +42,7 @@ class KafkaLog:
     def create(self, topic: Topic) -> None:
         if self._admin.create(topic):
             return
-        check_equal(self.topics()[topic.name], topic)
+        check_equal(self._admin.existing(topic.name), topic)
 
     def delete(self, topic: str) -> None:
         self._admin.delete(topic)
@@ -96,16 +96,20 @@ class KafkaLog:
     def join(
         self, group: str, topics: Iterable[tuple[str, ...]], *, address: str = "", exactly_once: bool = True
     ) -> KafkaMember:
-        """Kafka keeps no addresses: a member's is known to nobody."""
-        member = KafkaMember(self._settings, self._admin, group, topics, exactly_once=exactly_once)
+        """The address is part of the client's id: Kafka keeps nothing else that members say of themselves."""
+        member = KafkaMember(self._settings, self._admin, group, topics, address=address, exactly_once=exactly_once)
         self._members.add(member)
         return member
 
     def groups(self) -> Mapping[str, GroupState]:
         return {name: state for name, state in self._admin.groups().items() if state.members or state.positions}
 
+    def group(self, name: str) -> GroupState | None:
+        state = self._admin.groups(only=name).get(name)
+        return state if state and (state.members or state.positions) else None
+
     def place_group(self, group: str, positions: Mapping[TopicPartition, Position]) -> None:
-        state = self._admin.groups().get(group)
+        state = self._admin.groups(only=group).get(group)
         if state is not None:
             check_no_members(group, state.members)
             self._admin.delete_group(group)

@@ -44,11 +44,13 @@ class KafkaMember:
         group: str,
         topics: Iterable[tuple[str, ...]],
         *,
+        address: str,
         exactly_once: bool,
     ) -> None:
         self._settings = settings
         self._admin = admin
         self._group = group
+        self._address = address
         self._topics = tuple(map(tuple, topics))
         self._owned: set[TopicPartition] = set()
         self._untold: set[TopicPartition] = set()
@@ -85,7 +87,8 @@ class KafkaMember:
     def _join(self, protocol: str) -> None:
         self._protocol = protocol
         with explained("be joined"):
-            self._consumer = Consumer(self._settings.member(self._group, protocol) | {"error_cb": Complaints()})
+            settings = self._settings.member(self._group, protocol, self._address)
+            self._consumer = Consumer(settings | {"error_cb": Complaints()})
         self.subscribe(self._topics)
 
     # -- the group

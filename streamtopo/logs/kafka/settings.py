@@ -36,6 +36,8 @@ _PRODUCER: dict[str, Any] = {
     "retry.backoff.max.ms": 20,
     "queue.buffering.max.messages": 1_000_000,
 }
+_AT = " at "
+"""Between what a client is called and the address of its process."""
 _TRANSACTION_MS = 10_000
 _GROUP = {"session.timeout.ms": 10_000, "heartbeat.interval.ms": 1_000}
 _BY_THE_LOG = {
@@ -69,11 +71,14 @@ class Settings:
         conf.pop("max.poll.interval.ms", None)
         return conf | {"fetch.wait.max.ms": 10, "group.protocol": "classic"}
 
-    def member(self, group: str, protocol: str) -> dict[str, Any]:
+    def member(self, group: str, protocol: str, address: str = "") -> dict[str, Any]:
         conf = _CONSUMER | {"group.id": group, "group.protocol": protocol}
         if protocol == "consumer":
-            return self._client(conf | {"group.remote.assignor": "range"}, without=_PRODUCER.keys() | _GROUP.keys())
-        return self._client(_GROUP | conf | {"partition.assignment.strategy": "range"}, without=_PRODUCER.keys())
+            conf |= {"group.remote.assignor": "range"}
+            conf = self._client(conf, without=_PRODUCER.keys() | _GROUP.keys())
+        else:
+            conf = self._client(_GROUP | conf | {"partition.assignment.strategy": "range"}, without=_PRODUCER.keys())
+        return conf | ({"client.id": f"{conf['client.id']}{_AT}{address}"} if address else {})
 
     def producer(self, transactional_id: str | None = None) -> dict[str, Any]:
         conf = dict(_PRODUCER)
@@ -93,6 +98,11 @@ class Settings:
     def _client(self, conf: dict[str, Any], *, without: AbstractSet[str]) -> dict[str, Any]:
         given = {name: value for name, value in self._given.items() if name in conf or name not in without}
         return {**_ALL, **conf, **given, "bootstrap.servers": self.brokers}
+
+
+def address_in(client_id: str) -> str:
+    """Where the member with this client's id answers queries, if it does."""
+    return client_id.partition(_AT)[2]
 
 
 def _from_environment() -> dict[str, str]:

@@ -1,0 +1,60 @@
+"""Rows of a store on a cluster: whichever worker is asked, or from the command line, also when their owner has died."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from click.testing import CliRunner
+
+from streamtopo.cli import main
+from streamtopo.logs.kafka import KafkaLog
+from tests.kafka.brokers import emptied
+from tests.kafka.lives import KEYS, Workers, committed, feed, prepare, until, workers
+
+pytestmark = pytest.mark.kafka
+COUNTS = sorted((f"key {number}", 4) for number in range(KEYS))
+SOON = "kafka.session.timeout.ms=2000&kafka.heartbeat.interval.ms=300"
+
+
+@pytest.mark.parametrize("protocol", ["consumer", "classic"])
+def test_every_worker_knows_where_the_rows_of_the_others_are(
+    protocol: str, kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = emptied(kafka)
+    prepare(log)
+    feed(log, range(4 * KEYS))
+    with workers(tmp_path, f"{kafka}?kafka.group.protocol={protocol}&{SOON}") as running:
+        first = running.start("--web-port", "0")
+        running.start("--web-port", "0")
+        until(lambda: committed(log) == 4 * KEYS and len(addresses(log)) == 2, running)
+        assert [rows_at(address) for address in addresses(log)] == [COUNTS, COUNTS]
+        monkeypatch.chdir(tmp_path)
+        assert asked(running) == COUNTS
+        running.kill(first)
+        until(lambda: len(addresses(log)) == 1, running)
+        assert asked(running) == COUNTS
+
+
+def addresses(log: KafkaLog) -> list[str]:
+    state = log.group("counting")
+    return sorted(state.addresses.values()) if state else []
+
+
+def rows_at(address: str) -> list[tuple[str, int]]:
+    answer = httpx.get(f"{address}/stores/counts?limit=1000&wait=60s", timeout=90)
+    return rows(answer.json()["rows"])
+
+
+def asked(running: Workers) -> list[tuple[str, int]]:
+    command = ["query", "counting", "counts", "--json", "--wait", "60s", "--log", running.url]
+    result = CliRunner().invoke(main, command)
+    assert result.exit_code == 0, result.output
+    return rows([json.loads(line) for line in result.stdout.splitlines()])
+
+
+def rows(found: list[dict[str, Any]]) -> list[tuple[str, int]]:
+    return sorted((row["key"], row["value"]) for row in found)

@@ -25,10 +25,10 @@ class Committed:
     def get(self, place: Place, key: bytes) -> bytes | None:
         """The row of a key; if its own task has none, that of another task of the subtopology that is here.
 
-        Processors may put keys of their own making into whichever task is theirs.
+        Processors may put keys of their own making into whichever task is theirs. Not if a place is `alone`.
         """
         row = self._row(place, key)
-        if row is None:
+        if row is None and not place.alone:
             for task in self._tasks_beside(place.task):
                 with suppress(NotOwner, Restoring):
                     row = self._row(Place(place.store, task), key)

@@ -73,7 +73,7 @@ class Peers:
         self._connections = Connections()
 
     def get(self, place: Place, key: bytes) -> bytes | None:
-        answer = self._ask(place, {"key": _text(key)})
+        answer = self._ask(place, {"key": _text(key), "alone": place.alone})
         return _bytes(answer["row"])
 
     def scan(self, place: Place, span: Span) -> Rows:
@@ -162,7 +162,8 @@ class Peers:
 def answer(local: Committed, plan: Plan, question: dict[str, Any]) -> dict[str, Any]:
     """What a process that was asked says, of its own rows only."""
     store = question["store"]
-    place = Place(store, TaskId(known(plan, store).subtopology, int(question["partition"])))
+    task = TaskId(known(plan, store).subtopology, int(question["partition"]))
+    place = Place(store, task, alone=bool(question.get("alone")))
     try:
         if "key" in question:
             row = local.get(place, b64decode(question["key"]))

@@ -172,8 +172,9 @@ class Query:
 
     def _place(self, key: bytes) -> Place:
         spec, number = self._known
-        only = self._only
-        return Place(spec.name, TaskId(number, partition_of(key, self._count()) if only is None else only))
+        if self._only is not None:
+            return Place(spec.name, TaskId(number, self._only), alone=True)
+        return Place(spec.name, TaskId(number, partition_of(key, self._count())))
 
     def _count(self) -> int:
         count = self._plan().tasks[self._known.subtopology]

@@ -31,7 +31,7 @@ class Resting:
         self._positions: Mapping[TopicPartition, Position] | None = None
 
     def get(self, place: Place, key: bytes) -> bytes | None:
-        rows = (self._store(task).get_many([prefix_of(place.store) + key])[0] for task in self._tasks(place.task))
+        rows = (self._store(task).get_many([prefix_of(place.store) + key])[0] for task in self._tasks(place))
         return next((row for row in rows if row is not None), None)
 
     def scan(self, place: Place, span: Span) -> Rows:
@@ -55,10 +55,11 @@ class Resting:
     def _specs(self, task: TaskId) -> tuple[StoreSpec, ...]:
         return self._plan.subtopologies[task.subtopology].stores
 
-    def _tasks(self, first: TaskId) -> Iterator[TaskId]:
-        """The one that a key's hash says, and then the others."""
+    def _tasks(self, place: Place) -> Iterator[TaskId]:
+        """The one that a key's hash says, and then the others, unless that one is to be asked alone."""
+        first = place.task
         yield first
-        count = self._plan.tasks[first.subtopology]
+        count = 0 if place.alone else self._plan.tasks[first.subtopology]
         yield from (task for number in range(count) if (task := first._replace(partition=number)) != first)
 
     def _store(self, task: TaskId) -> Store:

@@ -19,6 +19,8 @@ class Place(NamedTuple):
 
     store: str
     task: TaskId
+    alone: bool = False
+    """Whether a key that is not there is not looked for in the other tasks."""
 
 
 class Times(NamedTuple):

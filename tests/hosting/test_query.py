@@ -59,6 +59,8 @@ def test_a_partition_can_be_asked_alone(app: App) -> None:
     parts = [dict(app.query("counts", partition=number).all()) for number in range(3)]
     assert {word: count for part in parts for word, count in part.items()} == dict(app.query("counts").all())
     assert sum(map(len, parts)) == 6
+    for number, part in enumerate(parts):
+        assert [app.query("counts", partition=number).get(word) for word in WORDS] == [part.get(word) for word in WORDS]
     with pytest.raises(QueryError, match="has the partitions 0 to 2, not 3"):
         app.query("counts", partition=3)
 

@@ -126,6 +126,17 @@ async def test_other_processes_are_answered_with_bytes(app: AsyncApp) -> None:
         assert [set(answer) for answer in answers] == [{"row"}, {"refused"}]
 
 
+async def test_one_partition_is_asked_alone(app: AsyncApp) -> None:
+    async with client_of(app) as client:
+        one = [
+            (await client.get("/stores/counts/apple", params={"partition": number})).status_code for number in (0, 1, 2)
+        ]
+        assert sorted(one) == [200, 404, 404]
+        questions = [{"store": "counts", "partition": number, "key": "YXBwbGU=", "alone": True} for number in (0, 1, 2)]
+        rows = [(await client.post("/rows", json=question)).json()["row"] for question in questions]
+        assert [row is not None for row in rows] == [code == 200 for code in one]
+
+
 async def test_keys_that_are_no_text(url: str, log: Log, options: dict[str, Any]) -> None:
     builder = StreamsBuilder("orders")
     builder.table("in", key=int, value=dict, name="orders").to_stream().to("out")

@@ -66,9 +66,8 @@ class Producer:
         if partition is None:
             (inner,) = serdes[0].inner_keys([data]) if serdes[0] else [data]
             partition = partition_of(inner, count, next(self._turn))
-        record = _Waiting(
-            TopicPartition(topic, partition), data, _encoded(serdes[1], value), now, tuple(headers), Delivery()
-        )
+        target = TopicPartition(topic, partition)
+        record = _checked(_Waiting(target, data, _encoded(serdes[1], value), now, tuple(headers), Delivery()))
         with self._lock:
             if self._closed:
                 raise LogError(f'a record for topic "{topic}" came after the app was closed')
@@ -131,6 +130,25 @@ class Producer:
         else:
             for offset, one in enumerate(records, end - len(records)):
                 _settle(one.delivery, offset)
+
+
+def _checked(record: _Waiting) -> _Waiting:
+    """What the log cannot hold is refused here: it would take along what is written with it."""
+    if not all(isinstance(given, bytes | None) for given in (record.key, record.value)):
+        raise LogError(f"a record for {record.target} has a key or value that its serde did not make bytes of")
+    if record.timestamp < -1 << 63:
+        raise LogError(f"a record for {record.target} has the timestamp {record.timestamp}; give milliseconds")
+    for header in record.headers:
+        if not _is_header(header):
+            raise LogError(f"a record for {record.target} has the header {header!r:.80}; give pairs of str and bytes")
+    return record
+
+
+def _is_header(given: Any) -> bool:
+    match given:
+        case (str(name), bytes() | None) if isinstance(given, tuple):
+            return not any("\ud800" <= character <= "\udfff" for character in name)  # which UTF-8 cannot write
+    return False
 
 
 def _settle(delivery: Delivery, outcome: int | Exception) -> None:

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from streamtopo import StreamsBuilder, Windowed, Worker, host
-from streamtopo.errors import ConfigError, PartitionError, StepError
+from streamtopo import Serde, StreamsBuilder, Windowed, Worker, host
+from streamtopo.errors import ConfigError, LogError, PartitionError, StepError, StreamtopoError
 from streamtopo.hosting.app import App, HostError
 from streamtopo.hosting.states import AppState
 from streamtopo.logs import Log
@@ -129,6 +129,38 @@ def test_windowed_keys_are_produced_to_the_partition_of_their_inner_key(
     assert [(record.key.start, record.partition) for record in found] == [
         (start, partition_of(b"a", 3)) for start in range(0, 100, 10)
     ]
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"headers": [("trace", "no bytes")]},
+        {"headers": ["xy"]},
+        {"headers": [["trace", b"1"]]},
+        {"headers": [(1, b"")]},
+        {"headers": [("\udc80", b"")]},
+        {"timestamp": -(1 << 64)},
+    ],
+)
+def test_a_record_that_the_log_cannot_hold_is_refused_alone(
+    record: dict[str, Any], url: str, log: Log, options: dict[str, Any]
+) -> None:
+    with host(counting(), url, **options) as app:
+        before = [app.produce("in", "x", key="a") for _ in range(100)]
+        with pytest.raises(LogError, match="a record for in/"):
+            app.produce("in", "x", key="a", **record)
+        after = app.produce("in", "x", key="a", headers=(("trace", b"1"), ("état", b"")))
+        assert [one.result(60) for one in (*before, after)] == list(range(101))
+
+
+def test_what_a_serde_did_not_make_bytes_of_is_refused_alone(url: str, log: Log, options: dict[str, Any]) -> None:
+    builder = StreamsBuilder("plain")
+    unfinished: Any = Serde("unfinished", lambda value: value, lambda data: data)
+    builder.stream("in", key=str, value=unfinished).to("out")
+    with host(builder, url, **options) as app:
+        with pytest.raises(StreamtopoError):
+            app.produce("in", "text", key="a")
+        assert app.produce("in", b"bytes", key="a").result(60) == 0
 
 
 # -- pausing

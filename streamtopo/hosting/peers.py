@@ -31,6 +31,10 @@ _FRESH = 0.05
 """Seconds for which it is remembered who has what."""
 
 
+class _NotNow(Exception):
+    """Whoever has the rows is coming or going, or is out of reach of what stands before it."""
+
+
 class Wherever:
     """The rows of this process if it has them, else those of the process that does."""
 
@@ -106,7 +110,7 @@ class Peers:
             raise Restoring(place.store, place.task.partition)
         try:
             answer = self._post(address, {"store": place.store, "partition": place.task.partition, **question})
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, http.client.HTTPException, _NotNow) as error:
             self._known = (0.0, {})
             said = f"{address} has it, and does not answer ({error or type(error).__name__})"
             raise NotOwner(place.store, place.task.partition, address, said) from error
@@ -146,6 +150,8 @@ class Peers:
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"
         status, body = self._connections.post(address, PATH, orjson.dumps(question), headers)
+        if status >= http.client.INTERNAL_SERVER_ERROR:
+            raise _NotNow(f"status {status}")
         if status != http.client.OK:
             raise QueryError(f"{address} answered {status}: {body[:200].decode(errors='replace')}")
         answer = orjson.loads(body)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -228,6 +229,34 @@ def test_a_query_can_wait_for_a_restore(url: str, log: Log, options: dict[str, A
     with host(counting(), url, **options) as app:
         assert app.query("counts", wait=PATIENCE).get("a") is None
         assert list(app.query("counts", wait=PATIENCE).all()) == []
+
+
+class Unwell(BaseHTTPRequestHandler):
+    """What a proxy says of a service that is not there yet, or not there any more."""
+
+    def do_POST(self) -> None:
+        self.send_error(503)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_an_owner_that_cannot_answer_now_is_a_typed_answer(url: str, log: Log, options: dict[str, Any]) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Unwell) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        address = f"http://127.0.0.1:{server.server_port}"
+        with host(counting(), url, **options) as app, host(counting(), url, address=address, **options) as owner:
+            counts = app.query("counts")
+            told: list[NotOwner] = []
+            while not told:
+                answers = [counts.ask(word) for word in WORDS]
+                told = [answer for answer in answers if isinstance(answer, NotOwner) and answer.address]
+            assert all(f"{address} has it, and does not answer (status 503)" in str(answer) for answer in told)
+            owner.close()
+            assert [app.query("counts", wait=PATIENCE).get(word) for word in WORDS] == [None] * len(WORDS)
+        server.shutdown()
+        thread.join()
 
 
 def ask_again_and_again(app: App, stop: threading.Event, wrong: list[Any]) -> None:

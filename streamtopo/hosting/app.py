@@ -20,7 +20,7 @@ from streamtopo.engine.topics import Topics
 from streamtopo.engine.worker import Worker
 from streamtopo.errors import LogError, StreamtopoError
 from streamtopo.hosting.asking import AsyncQuery
-from streamtopo.hosting.consuming import PAUSE, Consumed, Tail
+from streamtopo.hosting.consuming import PAUSE, Arriving, Consumed, Tail
 from streamtopo.hosting.engine import Engine
 from streamtopo.hosting.processes import Processes
 from streamtopo.hosting.producing import Delivery, Producer
@@ -298,16 +298,7 @@ class AsyncApp(Hosted):
         No more are read while the consumer is at work on those that it has.
         """
         tail = self._tail(topic, key, value, from_beginning)
-
-        async def records() -> AsyncIterator[Consumed]:
-            while self._open:
-                page = await asyncio.to_thread(self._next_page, tail)
-                for record in page:
-                    yield record
-                if not page:
-                    await asyncio.sleep(PAUSE)
-
-        return records()
+        return Arriving(lambda: self._next_page(tail), lambda: self._open)
 
     async def ended(self) -> None:
         """Return when the app is closed; raise what the engine failed at, if it did."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, Self
 
 from streamtopo.errors import LogError
 from streamtopo.logs import Log
@@ -39,16 +41,16 @@ class Tail:
         self._next = {part: log.start(part) if from_beginning else log.end(part) for part in parts}
 
     def next_page(self) -> list[Consumed]:
-        """What is new, partition by partition; empty if nothing is."""
-        return [record for part, offset in list(self._next.items()) for record in self._read(part, offset)]
-
-    def _read(self, part: TopicPartition, offset: int) -> Iterator[Consumed]:
-        if self._log.end(part) <= offset:
-            return iter(())
-        # What was deleted meanwhile cannot be read any more.
-        batch = self._log.read(part, max(offset, self._log.start(part)), _PAGE)
-        self._next[part] = batch.next_offset
-        return self._records(batch)
+        """What is new, partition by partition; empty if nothing is. After an error the same is read again."""
+        batches = [
+            # What was deleted meanwhile cannot be read any more.
+            self._log.read(part, max(offset, self._log.start(part)), _PAGE)
+            for part, offset in self._next.items()
+            if self._log.end(part) > offset
+        ]
+        page = [record for batch in batches for record in self._records(batch)]
+        self._next.update((batch.source, batch.next_offset) for batch in batches)
+        return page
 
     def _records(self, batch: Batch) -> Iterator[Consumed]:
         columns = batch.columns
@@ -58,3 +60,33 @@ class Tail:
         rows = zip(keys, values, columns.timestamps, batch.offsets, headers, strict=True)
         for key, value, timestamp, offset, carried in rows:
             yield Consumed(key, value, timestamp, batch.source.partition, offset, carried)
+
+
+class Arriving:
+    """Records for an event loop. Who awaits one may give up, as `asyncio.wait_for` does, and nothing is lost."""
+
+    def __init__(self, next_page: Callable[[], list[Consumed]], is_open: Callable[[], bool]) -> None:
+        self._next_page = next_page
+        self._is_open = is_open
+        self._waiting: deque[Consumed] = deque()
+        self._reading: asyncio.Task[None] | None = None
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Consumed:
+        while not self._waiting:
+            if not self._is_open():
+                raise StopAsyncIteration
+            self._reading = self._reading or asyncio.create_task(self._read())
+            await asyncio.shield(self._reading)
+        return self._waiting.popleft()
+
+    async def _read(self) -> None:
+        try:
+            page = await asyncio.to_thread(self._next_page)
+            self._waiting.extend(page)
+            if not page:
+                await asyncio.sleep(PAUSE)
+        finally:
+            self._reading = None

@@ -8,17 +8,19 @@ import os
 import signal
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from streamtopo import Serde, StreamsBuilder, Windowed, Worker, host
-from streamtopo.errors import ConfigError, LogError, PartitionError, StepError, StreamtopoError
+from streamtopo.errors import ConfigError, LogError, PartitionError, SerdeError, StepError, StreamtopoError
 from streamtopo.hosting.app import App, HostError
 from streamtopo.hosting.states import AppState
 from streamtopo.logs import Log
 from streamtopo.partitioning import partition_of
+from streamtopo.records import Columns, TopicPartition
 from streamtopo.windowed_serdes import time_windowed
 from tests.hosting.conftest import PATIENCE, counting, outputs, send, until
 
@@ -161,6 +163,33 @@ def test_what_a_serde_did_not_make_bytes_of_is_refused_alone(url: str, log: Log,
         with pytest.raises(StreamtopoError):
             app.produce("in", "text", key="a")
         assert app.produce("in", b"bytes", key="a").result(60) == 0
+
+
+async def test_a_consumer_that_gave_up_waiting_goes_on_where_it_was(
+    url: str, log: Log, options: dict[str, Any]
+) -> None:
+    async with host(counting(), url, **options) as app:
+        changes = app.consume("in")
+        found: list[int] = []
+        for number in range(300):
+            delivery = app.produce("in", "x", key="a")
+            with suppress(TimeoutError):  # sometimes before it is read, sometimes after, sometimes in between
+                async with asyncio.timeout(number % 30 / 10_000):
+                    found.append((await anext(changes)).offset)
+            await delivery
+        while len(found) < 300:
+            found.append((await anext(changes)).offset)
+        assert found == list(range(300))
+
+
+async def test_a_value_that_cannot_be_read_is_not_passed_over(url: str, log: Log, options: dict[str, Any]) -> None:
+    async with host(counting(), url, **options) as app:
+        numbers = app.consume("out", value=int)
+        for number, data in enumerate([(1).to_bytes(8), b"no number", (3).to_bytes(8)]):
+            log.append(TopicPartition("out", number), Columns([b"k"], [data], [0]))
+        for _ in range(2):  # the log has them in this order, so the first one would be lost
+            with pytest.raises(SerdeError):
+                await anext(numbers)
 
 
 # -- pausing

@@ -17,13 +17,17 @@ from fastapi.responses import FileResponse, StreamingResponse
 from apps.wordcount import topology
 from streamtopo import lifespan
 from streamtopo.hosting.app import AsyncApp
-from streamtopo.web import application, hosted
+from streamtopo.web import REFUSALS, application, hosted
 
 LOG = os.environ.get("STREAMTOPO_LOG", "embedded:.streamtopo")
 STATE = os.environ.get("STREAMTOPO_STATE_DIR", ".streamtopo/state")
 Words = Annotated[AsyncApp, Depends(hosted)]
 
-service = FastAPI(title="Word count", lifespan=lifespan(topology, LOG, state_dir=STATE, create_topics=4))
+service = FastAPI(
+    title="Word count",
+    lifespan=lifespan(topology, LOG, state_dir=STATE, create_topics=4),
+    exception_handlers=REFUSALS,
+)
 service.mount("/streamtopo", application(lambda: service.state.streamtopo))
 
 
@@ -37,8 +41,9 @@ async def send(sentence: Annotated[str, Body(embed=True, max_length=10_000)], wo
     return {"offset": await words.produce("sentences", sentence)}
 
 
-@service.get("/words/{word}")
+@service.get("/words/{word:path}")
 async def count(word: str, words: Words) -> dict[str, str | int]:
+    word = word.lower()  # as the topology counts them
     found = await words.query_async("counts", wait="5s").get(word)
     if found is None:
         raise HTTPException(404, f'nobody has said "{word}" yet')

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamtopo.web.application import application
+from streamtopo.web.application import REFUSALS, application
 from streamtopo.web.dependency import hosted
 
-__all__ = ["application", "hosted"]
+__all__ = ["REFUSALS", "application", "hosted"]

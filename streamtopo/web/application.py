@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any, Protocol, TypeVar
 
 import orjson
@@ -76,7 +76,7 @@ def application(served: Served | Callable[[], Served], *, token: str | None = No
         Route("/openapi.json", pages.openapi, middleware=guards),
         Route(PATH, pages.peer, methods=["POST"], middleware=guards),
     ]
-    return Starlette(routes=routes, exception_handlers=_REFUSALS, middleware=[Middleware(_AsAsked)])
+    return Starlette(routes=routes, exception_handlers=REFUSALS, middleware=[Middleware(_AsAsked)])
 
 
 class _Pages:
@@ -230,7 +230,7 @@ async def _not_there(request: Request, error: Exception) -> Response:
     return JSON({"error": str(error), "answer": "not running"}, 503, {"Retry-After": "1"})
 
 
-_REFUSALS: dict[Any, Callable[[Request, Exception], Awaitable[Response]]] = {
+REFUSALS: dict[int | type[Exception], Callable[[Request, Any], Coroutine[Any, Any, Response]]] = {
     UnknownStore: _unknown_store,
     NotOwner: _elsewhere,
     Restoring: _restoring,
@@ -240,6 +240,7 @@ _REFUSALS: dict[Any, Callable[[Request, Exception], Awaitable[Response]]] = {
     ConfigError: _malformed,
     MalformedKey: _malformed,
 }
+"""For a service of one's own: `FastAPI(exception_handlers=REFUSALS)`."""
 
 
 class _AsAsked:

@@ -43,6 +43,7 @@ def test_words_are_counted_and_kept_over_a_restart(tmp_path: Path, loop: str) ->
                 assert client.post("/sentences", json={"sentence": "to be or not to be"}).status_code == 202
                 until(lambda: count_of(client, "be") == 2 * times)  # noqa: B023
                 assert count_of(client, "nothing") == 404
+                assert client.get("/words/Be").json() == {"word": "be", "count": 2 * times}
                 assert client.post("/sentences", json={"sentence": 7}).status_code == 422
                 assert client.get("/streamtopo/stores/counts/be").json()["value"] == 2 * times
                 assert client.get("/streamtopo/health/ready").json() == {"state": "running"}
@@ -101,6 +102,7 @@ def test_several_processes_of_uvicorn_share_the_work(tmp_path: Path) -> None:
                     ]
                 )
             )
+        assert sorted(httpx.get(f"{each.url}/words/h", timeout=60).status_code for each in (one, other)) == [200, 503]
     finally:
         one.end()
         other.end()

@@ -32,6 +32,8 @@ def web_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(command)
     def with_web(*, web_port: int | None, web_host: str, web_token: str | None, **given: Any) -> Any:
+        if web_token == "":  # as of a variable that is not set
+            raise ConfigError("--web-token is empty, and everybody could ask; give a token, or leave the option out")
         return command(web=Web(web_port, web_host, web_token), **given)
 
     for option in reversed(_OPTIONS):

@@ -62,6 +62,8 @@ def application(served: Served | Callable[[], Served], *, token: str | None = No
 
     With a token every request needs the header `Authorization: Bearer TOKEN`, but for those for health.
     """
+    if token == "":
+        raise ConfigError("the token is empty, and everybody could ask; give one, or None")
     find = served if callable(served) else lambda: served
     pages = _Pages(find)
     guards = [Middleware(_Guard, token=token)] if token else []
@@ -261,12 +263,12 @@ class _Guard:
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         self._app = app
-        self._expected = f"Bearer {token}".encode()
+        self._expected = token.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            given = dict(scope["headers"]).get(b"authorization", b"")
-            if not secrets.compare_digest(given, self._expected):
+            scheme, _, given = dict(scope["headers"]).get(b"authorization", b"").partition(b" ")
+            if scheme.lower() != b"bearer" or not secrets.compare_digest(given.strip(), self._expected):
                 refused = JSON({"error": "the token is missing, or wrong"}, 401, {"WWW-Authenticate": "Bearer"})
                 await refused(scope, receive, send)
                 return

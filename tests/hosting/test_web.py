@@ -9,8 +9,10 @@ from typing import Any
 
 import httpx
 import pytest
+from click.testing import CliRunner
 
 from streamtopo import StreamsBuilder, host
+from streamtopo.errors import ConfigError
 from streamtopo.hosting.app import AsyncApp
 from streamtopo.logs import Log
 from streamtopo.logs.embedded import EmbeddedLog
@@ -99,10 +101,25 @@ async def test_health_follows_the_engine(app: AsyncApp) -> None:
 async def test_without_the_token_only_health_is_told(app: AsyncApp) -> None:
     async with client_of(app, token="secret") as client:
         assert (await client.get("/health/ready")).status_code == 200
-        for headers in ({}, {"authorization": "Bearer other"}, {"authorization": "secret"}):
+        for headers in (
+            {},
+            {"authorization": "Bearer other"},
+            {"authorization": "secret"},
+            {"authorization": "Basic secret"},
+        ):
             for path in ("/stores", "/tasks", "/stores/counts/apple", "/openapi.json", "/stores/x/health/"):
                 assert (await client.get(path, headers=headers)).status_code == 401, path
-        assert (await client.get("/stores", headers={"authorization": "Bearer secret"})).status_code == 200
+        for shown in ("Bearer secret", "bearer  secret"):  # the scheme's name may be written so, says HTTP
+            assert (await client.get("/stores", headers={"authorization": shown})).status_code == 200
+
+
+async def test_an_empty_token_is_refused(app: AsyncApp) -> None:
+    with pytest.raises(ConfigError, match="the token is empty"):
+        application(app, token="")
+    from streamtopo.cli import main
+
+    run = CliRunner().invoke(main, ["worker", "apps.wordcount", "--web-port", "0", "--web-token", ""])
+    assert (run.exit_code, "--web-token is empty" in run.output) == (1, True)
 
 
 async def test_every_path_is_described(app: AsyncApp) -> None:

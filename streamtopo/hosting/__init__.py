@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -32,29 +33,44 @@ class Host:
         self.log = log
         self.config = config
         self.settings = settings
-        self._apps: list[Any] = []
+        self._apps: dict[object, list[Any]] = {}
+        """By the thread or task that entered, as several may be inside at once."""
 
     def __enter__(self) -> App:
         from streamtopo.hosting.app import App
 
         app = App(self.topology, self.log, self.config, self.settings)
         app.start()
-        self._apps.append(app)
+        self._apps.setdefault(threading.get_ident(), []).append(app)
         return app
 
     def __exit__(self, *_: object) -> None:
-        self._apps.pop().close()
+        self._left(threading.get_ident()).close()
 
     async def __aenter__(self) -> AsyncApp:
-        from streamtopo.hosting.app import AsyncApp  # asyncio takes long to import
+        import asyncio  # takes long
+
+        from streamtopo.hosting.app import AsyncApp
 
         app = AsyncApp(self.topology, self.log, self.config, self.settings)
         await app.start()
-        self._apps.append(app)
+        self._apps.setdefault(asyncio.current_task(), []).append(app)
         return app
 
     async def __aexit__(self, *_: object) -> None:
-        await self._apps.pop().close()
+        import asyncio
+
+        await self._left(asyncio.current_task()).close()
+
+    def _left(self, who: object) -> Any:
+        """The last one that it entered; of whoever was last where another one leaves, as a fixture may."""
+        if who not in self._apps:
+            who = next(reversed(self._apps))
+        apps = self._apps[who]
+        app = apps.pop()
+        if not apps:
+            del self._apps[who]
+        return app
 
 
 def host(

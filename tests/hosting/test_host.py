@@ -16,7 +16,7 @@ import pytest
 
 from streamtopo import Serde, StreamsBuilder, Windowed, Worker, host
 from streamtopo.errors import ConfigError, LogError, PartitionError, SerdeError, StepError, StreamtopoError
-from streamtopo.hosting.app import App, HostError
+from streamtopo.hosting.app import App, AsyncApp, HostError
 from streamtopo.hosting.states import AppState
 from streamtopo.logs import Log
 from streamtopo.partitioning import partition_of
@@ -92,6 +92,35 @@ def test_the_same_host_can_be_entered_again(url: str, log: Log, options: dict[st
         with hosted as app:
             app.produce("in", "x", key="a").result(60)
             assert any(record.value == count for record in app.consume("out", from_beginning=True))
+
+
+async def test_tasks_that_enter_the_same_host_leave_each_its_own(url: str, log: Log, options: dict[str, Any]) -> None:
+    host_of_both = host(counting(), url, **options)
+    inside, entered = asyncio.Event(), asyncio.Event()
+
+    async def first() -> AsyncApp:
+        async with host_of_both as app:
+            inside.set()
+            await entered.wait()
+        return app
+
+    leaving = asyncio.create_task(first())
+    await inside.wait()
+    async with host_of_both as app:
+        entered.set()
+        assert (await leaving).state is AppState.NOT_RUNNING
+        await app.ready(PATIENCE)
+        assert await app.produce("in", "x", key="a") == 0
+    assert app.state is AppState.NOT_RUNNING
+
+
+def test_a_host_may_be_left_by_another_thread(url: str, log: Log, options: dict[str, Any]) -> None:
+    one = host(counting(), url, **options)
+    app = one.__enter__()
+    thread = threading.Thread(target=one.__exit__, args=(None, None, None))
+    thread.start()
+    thread.join()
+    assert app.state is AppState.NOT_RUNNING
 
 
 def test_what_is_wrong_is_said_at_once(url: str, options: dict[str, Any]) -> None:

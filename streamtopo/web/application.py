@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any, Protocol, TypeVar
+from urllib.parse import unquote_to_bytes
 
 import orjson
 from starlette.applications import Starlette
@@ -246,13 +247,24 @@ REFUSALS: dict[int | type[Exception], Callable[[Request, Any], Coroutine[Any, An
 
 
 class _AsAsked:
-    """Litestar ends the paths of what is mounted with a slash, asked for or not; and keys may end with one."""
+    """Litestar ends the paths of what is mounted with a slash, asked for or not; and keys may end with one.
+
+    Servers put U+FFFD for bytes that are no UTF-8, which would be another key.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":  # a server's own start and end
+            await self._app(scope, receive, send)
+            return
         asked = scope.get("raw_path") or b"/"
+        try:
+            unquote_to_bytes(asked).decode()
+        except UnicodeDecodeError as error:
+            await JSON({"error": f"the path is not UTF-8: {error}"}, 422)(scope, receive, send)
+            return
         if scope["path"].endswith("/") and not asked.partition(b"?")[0].endswith((b"/", b"%2F", b"%2f")):
             scope = {**scope, "path": scope["path"].removesuffix("/")}
         await self._app(scope, receive, send)

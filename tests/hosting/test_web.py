@@ -67,6 +67,7 @@ async def test_rows_and_ranges(app: AsyncApp) -> None:
         ("/stores/counts?limit=10001", 422, "give a number up to 10000"),
         ("/stores/counts/apple?partition=7", 422, "has the partitions 0 to 2, not 7"),
         ("/stores/counts/apple?wait=soon", 422, "is not a duration"),
+        ("/stores/counts/%FF", 422, "the path is not UTF-8"),
         ("/topology?format=gif", 422, 'there is no format "gif"'),
     ],
 )
@@ -96,6 +97,20 @@ async def test_health_follows_the_engine(app: AsyncApp) -> None:
         assert (await client.get("/health/live")).json() == {"state": "not running"}
         gone = await client.get("/stores/counts/apple")
         assert (gone.status_code, gone.json()["answer"], gone.headers["retry-after"]) == (503, "not owner", "1")
+
+
+async def test_a_server_may_start_and_end_it(app: AsyncApp) -> None:
+    asked = iter(["lifespan.startup", "lifespan.shutdown"])
+    said = []
+
+    async def receive() -> dict[str, Any]:
+        return {"type": next(asked)}
+
+    async def send(message: Any) -> None:
+        said.append(message["type"])
+
+    await application(app)({"type": "lifespan", "state": {}}, receive, send)
+    assert said == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
 
 
 async def test_without_the_token_only_health_is_told(app: AsyncApp) -> None:

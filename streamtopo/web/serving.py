@@ -27,6 +27,7 @@ class Server:
         self._sockets = [_bound(host, port, shared=shared)]
         if shared and port:
             self._sockets.append(_bound(host, 0, shared=False))
+        self._sockets[-1].listen()  # others are told of it before it is served, and wait so long
         self.address = f"http://{_reached_as(host)}:{self._sockets[-1].getsockname()[1]}"
         self._thread: threading.Thread | None = None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -17,6 +18,7 @@ from streamtopo.hosting.app import AsyncApp
 from streamtopo.logs import Log
 from streamtopo.logs.embedded import EmbeddedLog
 from streamtopo.web import application
+from streamtopo.web.serving import Server
 from tests.hosting.conftest import PATIENCE, counting, send
 
 WORDS = ["a b", "apple", "banana", "cherry/pie", "ünï"]
@@ -97,6 +99,11 @@ async def test_health_follows_the_engine(app: AsyncApp) -> None:
         assert (await client.get("/health/live")).json() == {"state": "not running"}
         gone = await client.get("/stores/counts/apple")
         assert (gone.status_code, gone.json()["answer"], gone.headers["retry-after"]) == (503, "not owner", "1")
+
+
+def test_an_address_can_be_asked_before_it_is_served() -> None:
+    with Server(0) as server:
+        socket.create_connection(("127.0.0.1", int(server.address.rpartition(":")[2]))).close()
 
 
 async def test_a_server_may_start_and_end_it(app: AsyncApp) -> None:

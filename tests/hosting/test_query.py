@@ -202,10 +202,10 @@ def test_before_the_tasks_are_open_and_after_the_end_there_is_a_typed_answer(
 def test_a_store_that_is_being_restored_says_how_far_it_is(
     url: str, log: Log, options: dict[str, Any], tmp_path: Any
 ) -> None:
-    send(log, *(str(number) for number in range(300)))
+    send(log, *(str(number) for number in range(3000)))
     with host(counting(), url, **options) as app:
         app.ready(PATIENCE)
-        until(lambda: app.query("counts").count() == 300)
+        until(lambda: app.query("counts").count() == 3000)
     answers: list[Any] = []
     asking: list[App] = []
 
@@ -221,6 +221,7 @@ def test_a_store_that_is_being_restored_says_how_far_it_is(
             answers.append(answer)
         assert answer.value == 1
     restoring = [one for one in answers if isinstance(one, Restoring)]
+    assert restoring
     assert all(one.total > 10 and 0 <= one.progress <= 1 for one in restoring)
     assert all(one.store == "counts" for one in restoring)
 

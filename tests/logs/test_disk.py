@@ -100,12 +100,12 @@ def test_a_read_only_disk_is_named(mount: Mount) -> None:
 @pytest.mark.parametrize("kind", ["nfs4", "cifs", "fuse.sshfs", "9p"])
 def test_network_file_systems_are_refused_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     mounts = tmp_path / "mounts"
-    share = tmp_path / "my share"
+    share = tmp_path / "my données"
     escaped = str(share).replace(" ", "\\040")
     mounts.write_text(f"/dev/vda / ext4 rw 0 0\nserver:/x {escaped} {kind} rw 0 0\n")
     monkeypatch.setattr(places, "MOUNTS", mounts)
     EmbeddedLog(tmp_path / "local").close()
-    with pytest.raises(LogError, match=rf"my share is a network file system \({kind}\)"):
+    with pytest.raises(LogError, match=rf"my données is a network file system \({kind}\)"):
         EmbeddedLog(share / "log")
     assert not share.exists()
 

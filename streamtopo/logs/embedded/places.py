@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 from streamtopo.errors import LogError
@@ -16,6 +17,8 @@ NETWORK = frozenset(
     ]
 )
 """File systems whose locks or shared memory do not hold between all processes that see the files."""
+_OCTAL = re.compile(r"\\([0-7]{3})")
+"""How the list of mounts writes spaces, tabs and backslashes."""
 
 
 def prepare(directory: Path) -> None:
@@ -54,8 +57,8 @@ def _mount_of(directory: Path) -> tuple[str, str]:
     path = directory.resolve()
     found = ("", "")
     for line in lines:
-        _, mount, kind, *_ = line.split(" ")
-        mount = mount.encode("utf-8", "surrogateescape").decode("unicode_escape")
+        _, escaped, kind, *_ = line.split(" ")
+        mount = _OCTAL.sub(lambda code: chr(int(code[1], 8)), escaped)
         # Of two mounts on one point the later hides the earlier.
         if path.is_relative_to(mount) and len(mount) >= len(found[1]):
             found = (kind, mount)

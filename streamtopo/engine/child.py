@@ -37,7 +37,7 @@ class Child:
         self.heard = Heard()
         self.last_words: deque[str] = deque(maxlen=_REMEMBERED)
         self.started = time.monotonic()
-        self.ended = False
+        self._silent = False
         self._paused = False
         self._say = say
         self._selector = selector
@@ -59,6 +59,11 @@ class Child:
         for descriptor, read in ((self._lifeline.fileno(), self._read_report), (self._errors, self._read_errors)):
             os.set_blocking(descriptor, False)
             selector.register(descriptor, selectors.EVENT_READ, read)
+
+    @property
+    def ended(self) -> bool:
+        """Its end of the lifeline may outlive it: processes that user code forked have it too."""
+        return self._silent or self._process.poll() is not None
 
     @property
     def worked(self) -> bool:
@@ -97,7 +102,7 @@ class Child:
         return code
 
     def _read_report(self) -> None:
-        self.ended |= _read(self._lifeline.fileno(), self._reports)
+        self._silent |= _read(self._lifeline.fileno(), self._reports)
 
     def _read_errors(self) -> None:
         if _read(self._errors, self._written):

@@ -88,6 +88,34 @@ def test_one_that_did_something_before_it_died_is_always_replaced(tmp_path: Path
     assert pool.metrics().records >= 5 * METRICS.records
 
 
+def test_one_whose_own_processes_outlive_it_is_replaced_at_once(tmp_path: Path) -> None:
+    """What user code forks has the process's end of the lifeline too. The second life ends what the first left."""
+    code = f"""
+import pathlib
+left = pathlib.Path({str(tmp_path / "left")!r})
+if left.exists():
+    os.kill(int(left.read_text()), signal.SIGKILL)
+    lifeline.report({METRICS!r})
+    time.sleep(600)
+if (forked := os.fork()) == 0:
+    time.sleep(20)
+    left.with_name("waited for").touch()
+    os._exit(0)
+left.write_text(str(forked))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    said: list[str] = []
+    pool = Pool(command(code), 1, said.append)
+
+    def stop_when_it_spoke() -> None:
+        if pool.metrics().records:
+            pool.stop()
+
+    pool.run(each_turn=stop_when_it_spoke)
+    assert said == ["worker process 1 of 1 is gone (killed by SIGKILL); another one takes its place"]
+    assert not (tmp_path / "waited for").exists()
+
+
 def test_a_commit_that_fails_at_the_end_is_a_failure() -> None:
     ready, last_words = f"lifeline.report({METRICS!r})", "lifeline.fail('Error: the disk is full'); os._exit(1)"
     at_the_end = f"signal.signal(signal.SIGTERM, lambda *_: ({last_words.replace('; ', ', ')}))"

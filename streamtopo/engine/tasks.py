@@ -179,13 +179,17 @@ class Tasks:
     ) -> Opening:
         subtopology = next(part for part in self._topics.plan.subtopologies if part.number == id.subtopology)
         store = self._open_store(subtopology.stores, id.partition)
-        task = Task(id, self._topology, subtopology, store, self.outbox, self._options)
-        positions = {part: committed.get(part) or Position(self._log.start(part)) for part in partitions}
-        stores = [
-            Restoration(spec, task.changelog(spec.name), self._log, store, self._options.wall_clock)
-            for spec in subtopology.stores
-            if spec.logged
-        ]
+        try:
+            task = Task(id, self._topology, subtopology, store, self.outbox, self._options)
+            positions = {part: committed.get(part) or Position(self._log.start(part)) for part in partitions}
+            stores = [
+                Restoration(spec, task.changelog(spec.name), self._log, store, self._options.wall_clock)
+                for spec in subtopology.stores
+                if spec.logged
+            ]
+        except BaseException:
+            store.close()
+            raise
         return Opening(task, positions, stores)
 
     def _close(self, id: TaskId) -> None:

@@ -15,6 +15,7 @@ from streamtopo import Worker
 from streamtopo.engine import tasks
 from streamtopo.errors import LogError, StoreError
 from streamtopo.logs.embedded import EmbeddedLog, database
+from streamtopo.records import TopicPartition
 from streamtopo.stores.directory import StateDirectory
 from tests.crash.apps import PARTITIONS, catch_up, check, counting, feed, finished, new_log, parts, working, written
 from tests.crash.lives import LEASE, Point, living, serve, serving, until
@@ -127,6 +128,31 @@ def test_a_task_that_its_last_owner_still_has_is_left_for_later(log: EmbeddedLog
     run_until(worker, lambda: finished(log, 300))
     worker.close()
     check(log, tmp_path / "state", 300)
+
+
+def test_a_task_whose_opening_fails_gives_its_state_back(
+    log: EmbeddedLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same process tries again, as a service does."""
+    feed(log, 0, 300)
+    with monkeypatch.context() as away:
+        away.setattr(log, "end", failing_for("crash-counts-changelog", log.end))
+        first = Worker(counting(), log, state_dir=str(tmp_path / "state"), cache=0)
+        with pytest.raises(LogError, match="away for a moment"):
+            run_until(first, lambda: finished(log, 300))
+        first.abandon()
+    with working(counting(), log, tmp_path / "state", cache=0):
+        pass
+    check(log, tmp_path / "state", 300)
+
+
+def failing_for(topic: str, ask: Callable[[TopicPartition], int]) -> Callable[[TopicPartition], int]:
+    def end(part: TopicPartition) -> int:
+        if part.topic == topic:
+            raise LogError("the log is away for a moment")
+        return ask(part)
+
+    return end
 
 
 def run_until(worker: Worker, condition: Callable[[], bool]) -> None:

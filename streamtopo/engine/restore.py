@@ -21,6 +21,18 @@ _TOMBSTONES_STAY = 86_400_000
 """Milliseconds for which a log keeps deletions when the topic does not say: Kafka's default, a day."""
 
 
+def claim(spec: StoreSpec, log: Log, store: Store) -> None:
+    """A store without a changelog cannot be restored; what it has counted of another log is not to be trusted."""
+    kept = store.stamp(spec.name)
+    if kept is not None and kept.log == log.id:
+        return
+    if kept is not None:
+        logger.warning('store "%s" begins empty: it has rows of another log, "%s"', spec.name, kept.log)
+        store.delete_range(prefix_of(spec.name), past_of(spec.name), forget=spec.name)
+    store.belongs_to(spec.name, log.id, "")
+    store.write({}, {spec.name: 0})
+
+
 @dataclass
 class Restoration:
     """One store's way from the position it holds to the end its changelog had when the task was opened.

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from streamtopo.engine.metrics import Restoring
 from streamtopo.engine.outbox import Outbox
 from streamtopo.engine.plan import Plan
-from streamtopo.engine.restore import Restoration
+from streamtopo.engine.restore import Restoration, claim
 from streamtopo.engine.task import Options, Task, TaskId
 from streamtopo.engine.topics import Topics
 from streamtopo.errors import StoreInUse
@@ -187,6 +187,9 @@ class Tasks:
                 for spec in subtopology.stores
                 if spec.logged
             ]
+            for spec in subtopology.stores:
+                if not spec.logged:
+                    claim(spec, self._log, store)
         except BaseException:
             store.close()
             raise

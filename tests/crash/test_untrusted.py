@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
-from streamtopo import StreamsBuilder, Topology, Worker
+from streamtopo import Processor, ProcessorContext, Record, StreamsBuilder, Topology, Worker, key_value_store
 from streamtopo.errors import StoreError
 from streamtopo.logs import Topic
 from streamtopo.logs.embedded import EmbeddedLog
 from streamtopo.records import Columns, TopicPartition
+from streamtopo.serdes import INT
 from streamtopo.stores.rocks import MemoryBudget, RocksStore
-from tests.crash.apps import catch_up, check, counting, feed, new_log, parts, replayed, stored, working
+from tests.crash.apps import catch_up, check, counting, everything, feed, new_log, parts, replayed, stored, working
 
 CHANGELOG = TopicPartition("crash-counts-changelog", 0)
 DAY = 86_400_000
@@ -41,6 +42,45 @@ def test_a_store_of_another_log(log: EmbeddedLog, tmp_path: Path, caplog: pytest
         assert f'it belongs to another log: it is of "{log.id}", and this one is "{other.id}"' in caplog.text
     check(other, tmp_path / "state", 200)
     other.close()
+
+
+def test_a_store_without_a_changelog_keeps_what_it_has_of_its_own_log_alone(
+    log: EmbeddedLog, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with working(remembering(), log, tmp_path / "state"):
+        pass
+    feed(log, 300, 303)
+    with working(remembering(), log, tmp_path / "state"):
+        pass
+    assert totals_of(log) == [101, 101, 101]
+    other = new_log(tmp_path / "other")
+    feed(other, 0, 30)
+    with working(remembering(), other, tmp_path / "state"):
+        assert caplog.text.count('store "seen" begins empty: it has rows of another log') == 3
+    assert totals_of(other) == [10, 10, 10]
+    other.close()
+
+
+class Remember(Processor):
+    """Counts all records of its partition."""
+
+    def init(self, context: ProcessorContext) -> None:
+        self.context, self.seen = context, context.get_state_store("seen")
+
+    def process(self, record: Record) -> None:
+        self.seen.put("all", (self.seen.get("all") or 0) + 1)
+        self.context.forward(record.with_value(self.seen.get("all")))
+
+
+def remembering() -> Topology:
+    builder = StreamsBuilder("remembering")
+    seen = builder.add_state_store(key_value_store("seen", key=str, value=int, logged=False))
+    builder.stream("in", value=int).process(Remember, stores=[seen]).to("out", value=int)
+    return builder.build()
+
+
+def totals_of(log: EmbeddedLog) -> list[int]:
+    return [INT.decode_column(everything(log, part).values)[-1] for part in parts("out")]
 
 
 def test_a_store_ahead_of_a_log_that_was_put_back(

@@ -190,6 +190,27 @@ def test_a_reader_of_everything_does_not_let_the_wal_grow(log: EmbeddedLog, monk
     assert log.end(T0) == 150
 
 
+def test_writers_do_not_wait_for_a_checkpoint_that_a_long_reader_holds_back(log: EmbeddedLog) -> None:
+    """Such as a backup by SQLite's own means. When that is over, checkpoints go on."""
+    log.append(T0, rows(b"before"))
+    reader, writer = (sqlite3.connect(log.path / "log.db", timeout=0, isolation_level=None) for _ in range(2))
+    reader.execute("BEGIN")
+    assert reader.execute("SELECT count(*) FROM batches").fetchone() == (1,)
+    log.append(T0, rows(b"after"))
+    done: list[bool] = []
+    checkpointer = sqlite3.connect(log.path / "log.db", check_same_thread=False, isolation_level=None)
+    thread = threading.Thread(target=lambda: done.append(checkpoints.checkpoint(checkpointer)))
+    thread.start()
+    while thread.is_alive():
+        writer.execute("BEGIN IMMEDIATE")  # raises at once if somebody else may write
+        writer.execute("ROLLBACK")
+    assert done == [False]
+    reader.execute("COMMIT")
+    assert checkpoints.checkpoint(checkpointer)
+    for connection in (reader, writer, checkpointer):
+        connection.close()
+
+
 # -- commits that fail
 
 

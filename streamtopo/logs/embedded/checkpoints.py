@@ -15,6 +15,8 @@ COMMIT = 160_000
 """Bytes that a small commit counts for beside its batches: several times what it adds to the WAL, for who commits in
 small pieces waits for each, and is held up the longer, the more a checkpoint has to do."""
 ATTEMPTS = 20
+LONG = 0.02
+"""Seconds after which a read is a long one."""
 
 
 class Checkpoints:
@@ -47,24 +49,39 @@ class Checkpoints:
             self._thread.join()
 
     def _run(self) -> None:
-        with suppress(sqlite3.Error), closing(self._database.connect()) as connection:
-            while True:
-                self._due.wait()
-                if self._closed:
-                    return
-                self._due.clear()
-                with suppress(sqlite3.Error):  # a full disk, say: the WAL keeps it, and the next one tries again
-                    checkpoint(connection)
+        while True:
+            self._due.wait()
+            if self._closed:
+                return
+            self._due.clear()
+            # On a full disk, say, or with no descriptor left, the WAL keeps it, and the next one tries again.
+            with suppress(sqlite3.Error), closing(self._database.connect()) as connection:
+                checkpoint(connection)
 
 
 def checkpoint(connection: sqlite3.Connection) -> bool:
-    """Most of it without any lock; then, with writers held off for the little that came since, the WAL starts anew."""
+    """Most of it without any lock; then, with writers held off for the little that came since, the WAL starts anew.
+
+    Not while somebody reads for long, a backup say: nothing would come of it, and writers would wait again and again.
+    """
     connection.execute("PRAGMA busy_timeout=20")
-    for _ in range(2):
-        connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+    if _held_back(connection):
+        return False
     for _ in range(ATTEMPTS):
         is_busy, _, _ = connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchone()
         if not is_busy:
             return True
         time.sleep(0.001)
     return False
+
+
+def _held_back(connection: sqlite3.Connection) -> bool:
+    """Moves what can be moved; true if for as long as a short read takes that comes no further."""
+    reached = -1
+    for pause in (0.0, 0.0, LONG):
+        time.sleep(pause)
+        _, frames, moved = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        if moved == frames:
+            return False
+        held, reached = bool(moved == reached), moved
+    return held

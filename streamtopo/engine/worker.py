@@ -86,6 +86,8 @@ class Worker:
         self._few = False
         self._now = now
         self._journal: list[Entry] = []
+        self._rejected: set[str] = set()
+        """What was skipped since the last commit."""
         self._pace = Pace(self.config)
         topics = Topics(topology, log, self.config)
         told = Options(now, self._pace.request, self.config.chunk, self.config.cache, depth_first)
@@ -294,8 +296,10 @@ class Worker:
     def _reject(self, failure: StepError) -> None:
         if self.config.on_error is OnError.FAIL:
             raise failure.with_hint(_INSTEAD)
-        logger.warning("skipped: %s", failure)
-        self.skipped += 1
+        if str(failure) not in self._rejected:  # it fails again each time that its round is done again
+            self._rejected.add(str(failure))
+            logger.warning("skipped: %s", failure)
+            self.skipped += 1
 
     def _stop_at_failure(self) -> None:
         """The failing record is undone; what was done before it is whole, and is kept if that can be committed."""
@@ -324,6 +328,7 @@ class Worker:
             committed, broken = commit(self.tasks.values(), self.member)
         if committed.outcome is Outcome.DONE:
             self._journal.clear()
+            self._rejected.clear()
             self._refused = 0
             self._pace.committed()
             for task in self.tasks.values():

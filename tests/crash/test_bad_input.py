@@ -12,9 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from streamtopo import StreamsBuilder
 from streamtopo.logs import Topic
 from streamtopo.logs.embedded import EmbeddedLog
 from streamtopo.records import Columns, TopicPartition
+from tests.crash.apps import feed, new_log, working, written
 from tests.crash.lives import until
 
 ROOT = Path(__file__).absolute().parents[2]
@@ -118,6 +120,17 @@ def test_a_record_that_cannot_be_used(
         assert "skipped: step " in said
         assert "on-error" not in said
     assert process.returncode == 0
+
+
+def test_a_record_that_is_skipped_counts_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """However often its round is done again, for others that fail before the commit."""
+    builder = StreamsBuilder("app")
+    builder.stream("in", value=int).map_values(lambda number: 60 // (number % 10)).to("out", value=int)
+    log = new_log(tmp_path / "log")
+    feed(log, 0, 30)
+    with working(builder.build(), log, tmp_path / "state", on_error="skip") as worker:
+        assert (worker.skipped, caplog.text.count("skipped: "), written(log, "out")) == (3, 3, 27)
+    log.close()
 
 
 def test_a_step_that_raises_works_when_it_is_mended(app: App, log: EmbeddedLog) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sysconfig
 import traceback
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ import click
 from streamtopo.errors import StreamtopoError
 
 PACKAGE = str(Path(__file__).parent.parent)
+STANDARD_LIBRARY = sysconfig.get_path("stdlib")
+INSTALLED = sysconfig.get_path("purelib")
 IMPORTLIB = str(Path(traceback.__file__).parent / "importlib")
 KAFKA_CLIENT = "/confluent_kafka/"
 FAILED, INTERRUPTED = 1, 130
@@ -52,12 +55,13 @@ def short(error: StreamtopoError) -> str:
 
 
 def _leave_out_the_engine(report: traceback.TracebackException) -> bool:
-    """Keep the user's frames, in the causes too; true if there are any."""
+    """Keep the user's frames, in the causes too, and what they called; true if there are any."""
     users = [frame for frame in report.stack if _is_users(frame.filename)]
     report.stack = traceback.StackSummary.from_list(users)
     report.__cause__ = _from_the_user(report.__cause__)
     report.__context__ = _from_the_user(report.__context__)
-    return bool(users or report.__cause__ or issubclass(report.exc_type or object, SyntaxError))
+    by_users = not all(_is_pythons(frame.filename) for frame in users)
+    return bool(by_users or report.__cause__ or issubclass(report.exc_type or object, SyntaxError))
 
 
 def _from_the_user(report: traceback.TracebackException | None) -> traceback.TracebackException | None:
@@ -68,6 +72,10 @@ def _from_the_user(report: traceback.TracebackException | None) -> traceback.Tra
 
 def _is_users(filename: str) -> bool:
     return not filename.startswith((PACKAGE, IMPORTLIB, "<frozen importlib")) and KAFKA_CLIENT not in filename
+
+
+def _is_pythons(filename: str) -> bool:
+    return filename.startswith(STANDARD_LIBRARY) and not filename.startswith(INSTALLED)
 
 
 def _verbose_option() -> click.Option:

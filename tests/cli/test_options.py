@@ -134,6 +134,12 @@ def test_a_pyproject_that_is_not_understood_is_an_error(text: str, said: str, ru
     assert said in result.stderr
 
 
+def test_where_no_log_can_be_is_told_without_the_places_in_our_code(run: Run) -> None:
+    result = run("topics", "create", "t", "--partitions", "1", "--log", "embedded:/proc/words")
+    assert result.exit_code == 1
+    assert result.stderr.startswith('Error: cannot create the log at "/proc/words": No such file or directory; ')
+
+
 def test_a_log_that_does_not_exist_by_name(run: Run) -> None:
     result = run("topics", "list", "--log", "carrier-pigeon:")
     assert result.exit_code == 1

@@ -77,7 +77,9 @@ class Child:
                 self._paused = paused
 
     def terminate(self) -> None:
+        """Also if somebody has stopped it: the signal would wait for it to go on."""
         self._process.terminate()
+        self._process.send_signal(signal.SIGCONT)
 
     def kill(self) -> None:
         self._process.kill()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -114,6 +115,23 @@ os.kill(os.getpid(), signal.SIGKILL)
     pool.run(each_turn=stop_when_it_spoke)
     assert said == ["worker process 1 of 1 is gone (killed by SIGKILL); another one takes its place"]
     assert not (tmp_path / "waited for").exists()
+
+
+def test_one_that_is_stopped_comes_to_its_end_with_the_others() -> None:
+    code = f"lifeline.report({METRICS!r}); os.kill(os.getpid(), signal.SIGSTOP); time.sleep(600)"
+    pool = Pool(command(code), 2, print)
+
+    def stop_when_both_spoke() -> None:
+        if pool.metrics().records == 10:
+            pool.stop()
+
+    waiting = threading.Thread(target=pool.run, kwargs={"each_turn": stop_when_both_spoke})
+    waiting.start()
+    waiting.join(20)
+    stuck = waiting.is_alive()
+    for child in pool._living() if stuck else ():
+        child.kill()
+    assert not stuck
 
 
 def test_a_commit_that_fails_at_the_end_is_a_failure() -> None:

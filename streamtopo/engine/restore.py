@@ -48,9 +48,12 @@ class Restoration:
     now: Callable[[], int]
     next: int = field(init=False)
     _as_of: int = field(init=False)
+    _ended: int = field(init=False)
+    """When there was nothing behind the end."""
     _over: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
+        self._ended = self.now()
         self.end = self.log.end(self.changelog)
         self.start = self.log.start(self.changelog)
         topic = self.log.topics()[self.changelog.topic]
@@ -79,7 +82,7 @@ class Restoration:
         self.next = batch.next_offset
         if self.done:
             self.store.belongs_to(self.spec.name, *self._origin)
-        self.store.write(stored_rows(self.spec, batch.columns), {self.spec.name: batch.next_offset})
+        self.store.write(stored_rows(self.spec, batch.columns), {self.spec.name: batch.next_offset}, as_of=self._ended)
         return len(batch.offsets)
 
     def _facts(self) -> Facts:

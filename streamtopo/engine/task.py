@@ -68,6 +68,7 @@ class Changes(NamedTuple):
 
     rows: dict[bytes, bytes | None]
     changelogs: dict[str, list[Columns]]
+    taken_at: int
 
 
 class Task:
@@ -180,16 +181,19 @@ class Task:
             rows.update(changed)
             if any(columns.keys for columns in logged):
                 changelogs[name] = logged
-        return Changes(rows, changelogs)
+        return Changes(rows, changelogs, self._options.wall_clock())
 
     def changelog(self, store: str) -> TopicPartition:
         return TopicPartition(self._topology.changelog_of(store), self.id.partition)
 
     def write(self, changes: Changes, ends: Mapping[TopicPartition, int]) -> None:
-        """The log has these changes; so may the store."""
+        """The log has these changes; so may the store.
+
+        Since they were taken this process may have been stopped, and what others wrote, and deleted, be gone by now.
+        """
         reached = {name: ends[self.changelog(name)] for name in changes.changelogs if self.changelog(name) in ends}
         if changes.rows or reached:
-            self.store.write(changes.rows, reached)
+            self.store.write(changes.rows, reached, as_of=changes.taken_at)
         for state in self.states.values():
             state.drop_expired()
 

@@ -76,8 +76,11 @@ class Store(Protocol):
         """The rows with start <= key < stop as they were when the scan began."""
         ...
 
-    def write(self, changes: Changes, positions: Mapping[str, int]) -> None:
-        """Atomic: all changes, and for each store named the changelog offset they bring it to, or nothing."""
+    def write(self, changes: Changes, positions: Mapping[str, int], *, as_of: int | None = None) -> None:
+        """Atomic: all changes, and for each store named the changelog offset they bring it to, or nothing.
+
+        `as_of` is when nothing lay behind these offsets yet, if that may be some time ago.
+        """
         ...
 
     def position(self, store: str) -> int | None:

@@ -30,14 +30,14 @@ class MemoryStore:
         keys = self._sorted[bisect_left(self._sorted, start) : bisect_left(self._sorted, stop)]
         return iter([(key, self._rows[key]) for key in (reversed(keys) if reverse else keys)])
 
-    def write(self, changes: Changes, positions: Mapping[str, int]) -> None:
+    def write(self, changes: Changes, positions: Mapping[str, int], *, as_of: int | None = None) -> None:
         self._rows.update(changes)  # type: ignore[arg-type]
         if has_null(changes.values()):
             for key in [key for key, value in changes.items() if value is None]:
                 del self._rows[key]
         self._sorted = None
         for store, offset in positions.items():
-            self._stamps[store] = Stamp(offset, *self._origins.get(store, ("", "")), self._time(store))
+            self._stamps[store] = Stamp(offset, *self._origins.get(store, ("", "")), self._time(store, as_of))
 
     def position(self, store: str) -> int | None:
         stamp = self.stamp(store)
@@ -50,9 +50,10 @@ class MemoryStore:
         self._origins[store] = log, changelog
         self._as_of[store] = as_of
 
-    def _time(self, store: str) -> int:
+    def _time(self, store: str, as_of: int | None) -> int:
         restoring = self._as_of.get(store)
-        return self._now() if restoring is None else restoring
+        known = as_of if restoring is None else restoring
+        return self._now() if known is None else known
 
     def delete_range(self, start: bytes, stop: bytes, *, forget: str | None = None) -> None:
         for key, _ in self.scan(start, stop):

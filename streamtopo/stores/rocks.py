@@ -168,10 +168,10 @@ class RocksStore:
         """The rows with start <= key < stop as they were when the scan began."""
         return self._reader(stop).scan(start, stop, reverse=reverse)
 
-    def write(self, changes: Changes, positions: Mapping[str, int]) -> None:
+    def write(self, changes: Changes, positions: Mapping[str, int], *, as_of: int | None = None) -> None:
         """Atomic: all changes, and for each store named the changelog offset they bring it to, or nothing."""
         stamps = {
-            _position_key(store): json.dumps(Stamp(offset, *self._origin(store), self._time(store))).encode()
+            _position_key(store): json.dumps(Stamp(offset, *self._origin(store), self._time(store, as_of))).encode()
             for store, offset in positions.items()
         }
         self._write(lambda: _batch(changes, stamps))
@@ -191,9 +191,10 @@ class RocksStore:
         self._origins[store] = log, changelog
         self._as_of[store] = as_of
 
-    def _time(self, store: str) -> int:
+    def _time(self, store: str, as_of: int | None) -> int:
         restoring = self._as_of.get(store)
-        return self._now() if restoring is None else restoring
+        known = as_of if restoring is None else restoring
+        return self._now() if known is None else known
 
     def delete_range(self, start: bytes, stop: bytes, *, forget: str | None = None) -> None:
         """Delete the rows with start <= key < stop and, at once with them, the position of the store to forget."""

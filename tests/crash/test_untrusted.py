@@ -13,7 +13,7 @@ import pytest
 from streamtopo import Processor, ProcessorContext, Record, StreamsBuilder, Topology, Worker, key_value_store
 from streamtopo.errors import StoreError
 from streamtopo.logs import Topic
-from streamtopo.logs.embedded import EmbeddedLog
+from streamtopo.logs.embedded import EmbeddedLog, EmbeddedMember
 from streamtopo.records import Columns, TopicPartition
 from streamtopo.serdes import INT
 from streamtopo.stores.rocks import MemoryBudget, RocksStore
@@ -205,6 +205,31 @@ def test_a_deleted_key_does_not_come_back_with_an_old_copy(rows: Rows, caplog: p
     assert rows.read("old") == {"kept": "1", "new": "1"}
     assert "it is too old: last written 2 days, 0:00:0" in caplog.text
     assert "and its changelog keeps deletions for 1 day, 0:00:00" in caplog.text
+
+
+def test_a_deleted_key_does_not_come_back_with_a_store_whose_worker_slept_before_it_was_written(
+    rows: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For so long that its tasks moved, and the key's deletion came and went."""
+    rows.put({"kept": "1", "deleted": "1"})
+    sleeper, write = rows.worker("old"), RocksStore.write
+    member = sleeper.member
+    assert isinstance(member, EmbeddedMember)
+
+    def sleep(store: RocksStore, *changes: Any, **more: Any) -> None:
+        monkeypatch.undo()
+        member.evict()
+        rows.put({"deleted": None, "new": "1"})
+        assert rows.read("state") == {"kept": "1", "new": "1"}
+        compacted_away(rows, after=2 * DAY)
+        assert rows.log.read(rows.changelog, 0, 10).columns.keys == [b"kept", b"new"]
+        write(store, *changes, **more)
+
+    monkeypatch.setattr(RocksStore, "write", sleep)
+    while RocksStore.write is sleep:
+        sleeper.run_once(0.001)
+    sleeper.abandon()
+    assert rows.read("old") == {"kept": "1", "new": "1"}
 
 
 def test_a_copy_that_is_old_but_missed_nothing_is_good(rows: Rows, caplog: pytest.LogCaptureFixture) -> None:

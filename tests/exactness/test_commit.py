@@ -64,11 +64,13 @@ class FullStore(MemoryStore):
 
     full = False
 
-    def write(self, changes: Mapping[bytes, bytes | None], positions: Mapping[str, int]) -> None:
+    def write(
+        self, changes: Mapping[bytes, bytes | None], positions: Mapping[str, int], *, as_of: int | None = None
+    ) -> None:
         if FullStore.full:
             FullStore.full = False
             raise OSError(28, "No space left on device")
-        super().write(changes, positions)
+        super().write(changes, positions, as_of=as_of)
 
 
 class FullDiskDriver(Driver):

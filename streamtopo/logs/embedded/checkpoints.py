@@ -49,14 +49,20 @@ class Checkpoints:
             self._thread.join()
 
     def _run(self) -> None:
-        while True:
-            self._due.wait()
-            if self._closed:
-                return
-            self._due.clear()
+        while self._called():
             # On a full disk, say, or with no descriptor left, the WAL keeps it, and the next one tries again.
             with suppress(sqlite3.Error), closing(self._database.connect()) as connection:
                 checkpoint(connection)
+                while self._called():
+                    checkpoint(connection)
+
+    def _called(self) -> bool:
+        """Waits for it; false at the end, however often it is asked then."""
+        self._due.wait()
+        self._due.clear()
+        if self._closed:
+            self._due.set()
+        return not self._closed
 
 
 def checkpoint(connection: sqlite3.Connection) -> bool:

@@ -28,9 +28,13 @@ def claim(spec: StoreSpec, log: Log, store: Store) -> None:
         return
     if kept is not None:
         logger.warning('store "%s" begins empty: it has rows of another log, "%s"', spec.name, kept.log)
-        store.delete_range(prefix_of(spec.name), past_of(spec.name), forget=spec.name)
+        _empty(store, spec.name)
     store.belongs_to(spec.name, log.id, "")
     store.write({}, {spec.name: 0})
+
+
+def _empty(store: Store, name: str) -> None:
+    store.delete_range(prefix_of(name), past_of(name), forget=name)
 
 
 @dataclass
@@ -80,9 +84,8 @@ class Restoration:
             self._start_over(reason)
             return 0
         self.next = batch.next_offset
-        if self.done:
-            self.store.belongs_to(self.spec.name, *self._origin)
-        self.store.write(stored_rows(self.spec, batch.columns), {self.spec.name: batch.next_offset}, as_of=self._ended)
+        as_of = self._ended if self.done else self._as_of
+        self.store.write(stored_rows(self.spec, batch.columns), {self.spec.name: batch.next_offset}, as_of=as_of)
         return len(batch.offsets)
 
     def _facts(self) -> Facts:
@@ -91,7 +94,7 @@ class Restoration:
     def _from(self, offset: int, *, as_of: int) -> None:
         self.next = offset
         self._as_of = as_of
-        self.store.belongs_to(self.spec.name, *self._origin, as_of=None if self.done else as_of)
+        self.store.belongs_to(self.spec.name, *self._origin)
 
     def _start_over(self, reason: str) -> None:
         if self._over:
@@ -106,6 +109,5 @@ class Restoration:
     def _from_the_start(self, reason: str | None) -> None:
         if reason is not None:
             logger.warning('store "%s" is rebuilt from its changelog %s: %s', self.spec.name, self.changelog, reason)
-            name = self.spec.name
-            self.store.delete_range(prefix_of(name), past_of(name), forget=name)
+            _empty(self.store, self.spec.name)
         self._from(self.start, as_of=self.now())

@@ -79,7 +79,8 @@ class Store(Protocol):
     def write(self, changes: Changes, positions: Mapping[str, int], *, as_of: int | None = None) -> None:
         """Atomic: all changes, and for each store named the changelog offset they bring it to, or nothing.
 
-        `as_of` is when nothing lay behind these offsets yet, if that may be some time ago.
+        `as_of` is when nothing lay behind these offsets yet, if that may be some time ago: while a store is restored,
+        when it last was at the changelog's end, or was begun.
         """
         ...
 
@@ -91,11 +92,8 @@ class Store(Protocol):
         """The position, and what tells whether it still means anything."""
         ...
 
-    def belongs_to(self, store: str, log: str, changelog: str, *, as_of: int | None = None) -> None:
-        """From now on this store's positions are offsets in this changelog, by the ids of the log and the topic.
-
-        While the store is restored, `as_of` is when it last was at the changelog's end, or was begun.
-        """
+    def belongs_to(self, store: str, log: str, changelog: str) -> None:
+        """From now on this store's positions are offsets in this changelog, by the ids of the log and the topic."""
         ...
 
     def delete_range(self, start: bytes, stop: bytes, *, forget: str | None = None) -> None:

@@ -18,7 +18,6 @@ class MemoryStore:
         self._sorted: list[bytes] | None = None
         self._stamps: dict[str, Stamp] = {}
         self._origins: dict[str, tuple[str, str]] = {}
-        self._as_of: dict[str, int | None] = {}
         self._now = now
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
@@ -36,8 +35,9 @@ class MemoryStore:
             for key in [key for key, value in changes.items() if value is None]:
                 del self._rows[key]
         self._sorted = None
+        written_at = self._now() if as_of is None else as_of
         for store, offset in positions.items():
-            self._stamps[store] = Stamp(offset, *self._origins.get(store, ("", "")), self._time(store, as_of))
+            self._stamps[store] = Stamp(offset, *self._origins.get(store, ("", "")), written_at)
 
     def position(self, store: str) -> int | None:
         stamp = self.stamp(store)
@@ -46,14 +46,8 @@ class MemoryStore:
     def stamp(self, store: str) -> Stamp | None:
         return self._stamps.get(store)
 
-    def belongs_to(self, store: str, log: str, changelog: str, *, as_of: int | None = None) -> None:
+    def belongs_to(self, store: str, log: str, changelog: str) -> None:
         self._origins[store] = log, changelog
-        self._as_of[store] = as_of
-
-    def _time(self, store: str, as_of: int | None) -> int:
-        restoring = self._as_of.get(store)
-        known = as_of if restoring is None else restoring
-        return self._now() if known is None else known
 
     def delete_range(self, start: bytes, stop: bytes, *, forget: str | None = None) -> None:
         for key, _ in self.scan(start, stop):

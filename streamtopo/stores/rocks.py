@@ -152,7 +152,6 @@ class RocksStore:
         self._unlogged.disable_wal = True  # type: ignore[method-assign, assignment]
         self._unlogged.no_slowdown = True
         self._origins: dict[str, tuple[str, str]] = {}
-        self._as_of: dict[str, int | None] = {}
         self._readers: WeakSet[Snapshot] = WeakSet()
         self._lock = threading.Lock()
         options = memory.options()
@@ -170,8 +169,9 @@ class RocksStore:
 
     def write(self, changes: Changes, positions: Mapping[str, int], *, as_of: int | None = None) -> None:
         """Atomic: all changes, and for each store named the changelog offset they bring it to, or nothing."""
+        written_at = self._now() if as_of is None else as_of
         stamps = {
-            _position_key(store): json.dumps(Stamp(offset, *self._origin(store), self._time(store, as_of))).encode()
+            _position_key(store): json.dumps(Stamp(offset, *self._origin(store), written_at)).encode()
             for store, offset in positions.items()
         }
         self._write(lambda: _batch(changes, stamps))
@@ -186,15 +186,9 @@ class RocksStore:
         (data,) = self.get_many([_position_key(store)])
         return None if data is None else Stamp(*json.loads(data))
 
-    def belongs_to(self, store: str, log: str, changelog: str, *, as_of: int | None = None) -> None:
+    def belongs_to(self, store: str, log: str, changelog: str) -> None:
         """From now on this store's positions are offsets in this changelog, by the ids of the log and the topic."""
         self._origins[store] = log, changelog
-        self._as_of[store] = as_of
-
-    def _time(self, store: str, as_of: int | None) -> int:
-        restoring = self._as_of.get(store)
-        known = as_of if restoring is None else restoring
-        return self._now() if known is None else known
 
     def delete_range(self, start: bytes, stop: bytes, *, forget: str | None = None) -> None:
         """Delete the rows with start <= key < stop and, at once with them, the position of the store to forget."""

@@ -21,6 +21,7 @@ from streamtopo import Worker
 from streamtopo.logs.embedded import EmbeddedLog
 from tests.crash.apps import check, counting, feed, finished, new_log, written
 from tests.crash.lives import until
+from tests.long import long
 
 PROGRAM = """
 import sys
@@ -29,9 +30,6 @@ from tests.crash.apps import counting
 log, state_dir = sys.argv[1:]
 Worker(counting(), log=log, state_dir=state_dir, cache=0, memory="1MB", chunk=500, commit_interval="10ms").run()
 """
-LONG = pytest.mark.skipif(
-    not os.environ.get("STREAMTOPO_LONG"), reason="takes minutes; STREAMTOPO_LONG=1 runs it, as CI does by night"
-)
 
 ROOT = Path(__file__).absolute().parents[2]
 
@@ -43,7 +41,7 @@ def test_kills_at_random_moments(tmp_path: Path, processes: int) -> None:
     kill_and_check(tmp_path, processes, records=20_000, kills=6)
 
 
-@LONG
+@long
 @pytest.mark.parametrize("processes", [1, 3])
 def test_many_kills_at_random_moments(tmp_path: Path, processes: int) -> None:
     kill_and_check(tmp_path, processes, records=300_000, kills=50)

@@ -16,14 +16,14 @@ import pytest
 from streamtopo.logs.embedded import checkpoints
 from tests.crash.apps import check, feed, finished, new_log, written
 from tests.crash.lives import living, scan, serve_and_tell, until
-from tests.crash.test_kills import LONG
+from tests.long import long
 
 MB = 1 << 20
 FED = 2000
 
 
 @pytest.mark.parametrize(
-    ("records", "every"), [(60_000, MB // 2), pytest.param(4_000_000, checkpoints.EVERY, marks=LONG)]
+    ("records", "every"), [(60_000, MB // 2), pytest.param(4_000_000, checkpoints.EVERY, marks=long)]
 )
 def test_a_reader_of_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, records: int, every: int) -> None:
     monkeypatch.setattr(checkpoints, "EVERY", every)

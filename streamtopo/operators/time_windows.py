@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable
 from dataclasses import replace
 from itertools import repeat
 from typing import Any, NamedTuple
@@ -49,7 +48,10 @@ def time_windows(
         open_, missed = _in_time(windows, placed, times)
         late.count(len(missed))
         together = aggregation.counts and not state.watched and (closing is not None or not state.each_update)
-        updates = (_count_together if together else _add_each)(windows, aggregation, state, chunk, open_)
+        if together:
+            updates = _count_together(windows, state, chunk, open_)
+        else:
+            updates = _add_each(windows, aggregation, state, chunk, open_)
         if closing is not None:
             updates = closing.closed(chunk, times)
         found = set(open_.places) if missed else ()
@@ -100,25 +102,39 @@ def _keys(windows: TimeWindows | UnlimitedWindows, keys: list[Any], starts: list
     return list(map(windowed, [(key, start, start + size) for key, start in zip(keys, starts, strict=True)]))
 
 
-def _count_together(
-    windows: TimeWindows | UnlimitedWindows, _: Aggregation, state: State, chunk: Chunk, placed: Placed
-) -> Chunk:
+def _count_together(windows: TimeWindows | UnlimitedWindows, state: State, chunk: Chunk, placed: Placed) -> Chunk:
     """Where only each window's last count will be seen: once per window, in the order of their last records."""
     inner, times = identities(state, chunk.keys), chunk.timestamps
-    pairs: list[Hashable] = list(zip([inner[place] for place in placed.places], placed.starts, strict=True))
-    more = Counter(pairs)
-    last = dict(zip(pairs, range(len(pairs)), strict=True))
-    newest = latest(pairs, [times[place] for place in placed.places])
-    order = sorted(last.values())
-    changed = [pairs[at] for at in order]
-    places = [placed.places[at] for at in order]
-    keys = _keys(windows, [chunk.keys[place] for place in places], [placed.starts[at] for at in order])
+    counted: list[tuple[int, int, int, int]] = []
+    """Of each row to change: the place of its last record, the window's start, how many more, the latest time."""
+    for start, places in _by_start(placed).items():
+        keys = _at(places, inner)
+        more, last, newest = Counter(keys), dict(zip(keys, places, strict=True)), latest(keys, _at(places, times))
+        counted += zip(last.values(), repeat(start), more.values(), newest.values(), strict=False)
+    counted.sort()
+    places = [row[0] for row in counted]
+    keys = _keys(windows, [chunk.keys[place] for place in places], [row[1] for row in counted])
     index = state.index(keys)
     rows = state.load(index)
-    for key, pair in zip(index, changed, strict=True):
-        row, time = rows[key], newest[pair]
-        rows[key] = (more[pair], time) if row is None else (row[0] + more[pair], max(time, row[1]))
+    for key, (_, _, added, time) in zip(index, counted, strict=True):
+        row = rows[key]
+        rows[key] = (added, time) if row is None else (row[0] + added, time if time > row[1] else row[1])
     return state.changed(index, chunk.emit(places, keys, [None] * len(keys)))
+
+
+def _by_start(placed: Placed) -> dict[int, list[int]]:
+    """The places of the rows in each window, in their order."""
+    places, starts = placed
+    if not starts or min(starts) == max(starts):
+        return {starts[0]: places} if starts else {}
+    found: dict[int, list[int]] = {start: [] for start in set(starts)}
+    for place, start in zip(places, starts, strict=True):
+        found[start].append(place)
+    return found
+
+
+def _at(places: list[int], column: list[Any]) -> list[Any]:
+    return column if len(places) == len(column) else [column[place] for place in places]
 
 
 def _add_each(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import struct
+from collections.abc import Callable
 
 _MASK = 0xFFFFFFFF
 _MIX = 0x5BD1E995
@@ -16,16 +18,20 @@ def murmur2(key: bytes) -> int:
     (1348980580, 275646681)
     """
     size = len(key)
-    hashed = (0x9747B28C ^ size) & _MASK
-    whole = size & ~3
-    for start in range(0, whole, 4):
-        word = int.from_bytes(key[start : start + 4], "little") * _MIX & _MASK
-        word = (word ^ word >> 24) * _MIX & _MASK
-        hashed = hashed * _MIX & _MASK ^ word
-    if whole != size:
-        hashed = (hashed ^ int.from_bytes(key[whole:], "little")) * _MIX & _MASK
+    hashed = 0x9747B28C ^ size
+    for word in _words(size)(key):
+        word = word * _MIX & _MASK
+        hashed = hashed * _MIX & _MASK ^ (word ^ word >> 24) * _MIX & _MASK
+    if rest := size & 3:
+        hashed = (hashed ^ int.from_bytes(key[-rest:], "little")) * _MIX & _MASK
     hashed = (hashed ^ hashed >> 13) * _MIX & _MASK
     return (hashed ^ hashed >> 15) & 0x7FFFFFFF
+
+
+@functools.lru_cache(maxsize=256)
+def _words(size: int) -> Callable[[bytes], tuple[int, ...]]:
+    """Reads the whole words of keys of this size."""
+    return struct.Struct(f"<{size // 4}I").unpack_from
 
 
 class _Partitions(dict[bytes, int]):

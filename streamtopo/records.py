@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from itertools import chain, compress, repeat
+from itertools import accumulate, chain, compress, repeat
 from typing import Any, NamedTuple
 
 from streamtopo.errors import StreamtopoError
@@ -135,6 +135,13 @@ Step = Callable[[Chunk], Chunk]
 def has_null(column: Collection[object]) -> bool:
     """`None in column`, which compares item by item, only where an item is false: that is told much faster."""
     return not all(column) and None in column
+
+
+def latest_so_far(times: list[int], before: int = -1) -> list[int]:
+    """For each place the largest time up to it, or `before` where that is larger; nobody changes what it returns."""
+    if times == sorted(times) and (not times or before <= times[0]):
+        return times
+    return list(accumulate(times, max, initial=before))[1:]
 
 
 def number_of(order: Order) -> int:

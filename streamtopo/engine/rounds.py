@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from streamtopo.engine.inputs import Input, Part
-from streamtopo.records import Chunk, Order, TopicPartition, interleave
+from streamtopo.records import Chunk, Order, TopicPartition, interleave, latest_so_far
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Round:
     def times(self, before: int) -> list[int]:
         """For each number, the task's stream time when that row is processed."""
         raw = (part.rows.timestamps[place] for part, place in self.rows_by_number())
-        return list(accumulate(raw, max, initial=before))[1:]
+        return latest_so_far(list(raw), before)
 
     def singles(self) -> Iterator[Round]:
         """The same rows, in the same order, as rounds of one."""
@@ -106,11 +106,11 @@ def _ranks(inputs: Sequence[Input], counts: Sequence[int]) -> list[Sequence[int]
     Taking the smallest head each time is sorting by the largest timestamp seen so far in the row's own input: a row
     older than one before it follows that one at once. Equal timestamps go by the order of the inputs.
     """
-    if len(inputs) == 1:
-        return [range(counts[0])]
+    if max(counts) == sum(counts):
+        return [range(count) for count in counts]
     heads: list[int] = []
     for one, count in zip(inputs, counts, strict=True):
-        heads.extend(accumulate(one.waiting.timestamps[:count], max))
+        heads += latest_so_far(one.waiting.timestamps[:count])
     ranks = [0] * len(heads)
     for rank, place in enumerate(sorted(range(len(heads)), key=heads.__getitem__)):
         ranks[place] = rank

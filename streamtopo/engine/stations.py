@@ -180,6 +180,9 @@ def gather(arriving: list[Edge], flow: Flow) -> Chunk:
     came = [(edge.side, flow.pop(edge)) for edge in arriving if edge in flow]
     if not came:
         return NOTHING
+    if len(came) == 1:
+        ((side, chunk),) = came
+        return replace(chunk, sides=[side] * len(chunk))
     chunk = interleave([chunk for _, chunk in came])
     sides = [side for side, _ in came]
     return replace(chunk, sides=[sides[place] for place in chunk.sides or ()])

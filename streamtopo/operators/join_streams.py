@@ -29,14 +29,6 @@ class Side(NamedTuple):
     """Rows without a partner go out alone."""
 
 
-class Added(NamedTuple):
-    """What one chunk adds to a side, column by column."""
-
-    keys: list[bytes]
-    times: list[int]
-    values: list[bytes]
-
-
 class JoinStreams:
     """One step for both sides: it gets their rows interleaved, as single records would have come.
 
@@ -64,12 +56,15 @@ class JoinStreams:
         self._reach = (window.before, window.after), (window.after, window.before)
 
     def __call__(self, chunk: Chunk) -> Chunk:
-        keys = self._key.encode_column(chunk.keys)
+        keys, values = self._key.encode_column(chunk.keys), self._encoded(chunk)
         self._load(chunk, keys)
         joined = Joined(chunk, self._joiner, self._sides)
-        for side, added in zip(self._sides, self._join(chunk, keys, self._encoded(chunk), joined), strict=True):
-            side.recent.put(added.keys, added.times, added.values, side.numbers.time + 1)
-            side.numbers.time += len(added.keys)
+        for side, places in zip(self._sides, self._join(chunk, keys, values, joined), strict=True):
+            added_keys: Any = [keys[place] for place in places]
+            added_values: Any = [values[place] for place in places]
+            times = [chunk.timestamps[place] for place in places]
+            side.recent.put(added_keys, times, added_values, side.numbers.time + 1)
+            side.numbers.time += len(places)
         return joined.chunk()
 
     def flush(self) -> Chunk:
@@ -110,12 +105,12 @@ class JoinStreams:
 
     def _join(
         self, chunk: Chunk, keys: list[bytes | None], kept: list[bytes | None], joined: Joined
-    ) -> tuple[Added, Added]:
-        """The rows to put into the store of each side."""
+    ) -> tuple[list[int], list[int]]:
+        """The places of the rows to put into the store of each side."""
         retention, pending, now = self._window.retention, self._pending, self._time.time
-        recent = self._sides[LEFT].recent, self._sides[RIGHT].recent
+        near, keep = zip(*[(side.recent.near, side.recent.add) for side in self._sides], strict=True)
         seen = [side.time.time for side in self._sides]
-        added = Added([], [], []), Added([], [], [])
+        added: tuple[list[int], list[int]] = [], []
         rows = zip(chunk.sides or (), keys, chunk.values, kept, chunk.timestamps, strict=True)
         for place, (side, key, value, data, time) in enumerate(rows):
             now = time if time > now else now
@@ -125,7 +120,7 @@ class JoinStreams:
             if pending is not None and time == now:
                 self._close(place, side, now, pending, joined)
             other, (back, ahead) = 1 - side, self._reach[side]
-            found = recent[other].near(key, seen[other] - retention + 1, time - back, time + ahead)
+            found = near[other](key, seen[other] - retention + 1, time - back, time + ahead)
             if found:
                 joined.together(place, side, value, time, found)
             if pending is not None:
@@ -133,11 +128,8 @@ class JoinStreams:
             if time > seen[side]:
                 seen[side] = time
             if time > seen[side] - retention:
-                recent[side].add(key, time, data)
-                keys_of, times_of, values_of = added[side]
-                keys_of.append(key)
-                times_of.append(time)
-                values_of.append(data)
+                keep[side](key, time, data)
+                added[side].append(place)
         self._time.time, self._sides[LEFT].time.time, self._sides[RIGHT].time.time = now, *seen
         return added
 

@@ -49,8 +49,8 @@ def join_mapped(
 
 
 def _joined(chunk: Chunk, rows: list[Row | None], joiner: Callable[..., Any], *, left: bool, with_key: bool) -> Chunk:
-    mask = [value is not None and (left or row is not None) for value, row in zip(chunk.values, rows, strict=True)]
-    if not all(mask):
+    if has_null(chunk.values) or not (left or all(rows)):
+        mask = [value is not None and (left or row is not None) for value, row in zip(chunk.values, rows, strict=True)]
         chunk, rows = chunk.select(mask), [row for row, joined in zip(rows, mask, strict=True) if joined]
     columns = [chunk.values, [row and row[0] for row in rows]]
     return chunk.with_values(each_row(joiner, *([chunk.keys, *columns] if with_key else columns)))

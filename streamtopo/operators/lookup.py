@@ -163,7 +163,7 @@ class Lookup:
         own = chunk.select([side < self._parents for side in sides]) if several else chunk
         wanted = own.keys if keys is None else keys(own)
         index = self._index(wanted)
-        found = {place for place in index if place is not None}
+        found = set(index) - {None}
         for number, kept in enumerate(self._kept, start=self._parents):
             if kept.state.spec.key != self._key and not self._key.exact:
                 kept.named = dict(zip(index, kept.state.index(wanted), strict=True))

@@ -110,10 +110,8 @@ class Sessions:
         self, inner: list[Hashable], times: list[int], sessions_of: dict[Hashable, list[Windowed]]
     ) -> list[Any]:
         """What is kept of the sessions that one of these rows may join."""
-        gap, entry = self._gap, self._entry
-        last_ends = {key: sessions[-1][2] for key in set(inner) if (sessions := sessions_of[key])}
-        reached = {key for key, time in zip(inner, times, strict=True) if last_ends.get(key, -gap - 1) >= time - gap}
-        return [entry(session) for key in reached for session in sessions_of[key]]
+        earliest, entry = min(times) - self._gap, self._entry
+        return [entry(session) for key in set(inner) for session in sessions_of[key] if session[2] >= earliest]
 
 
 def _near(sessions: list[Windowed], time: int, gap: int, gone: int) -> list[Windowed]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
 from typing import Any
 
 from streamtopo.operators.aggregate import Add, Dropped
 from streamtopo.operators.keeping import Keeping
-from streamtopo.records import NOTHING, Chunk, Step, concatenate
+from streamtopo.records import NOTHING, Chunk, Step, concatenate, latest_so_far
 from streamtopo.stores.state import State
 from streamtopo.topology import Bindings, OperatorClock
 
@@ -52,9 +51,9 @@ class Progress:
         if len(self._clocks) > 1:
             return [self._passed(side, time) for side, time in zip(chunk.sides or (), chunk.timestamps, strict=True)]
         (clock,) = self._clocks
-        times = list(accumulate(chunk.timestamps, max, initial=clock.time))
-        clock.time = times[-1]
-        return times[1:]
+        times = latest_so_far(chunk.timestamps, clock.time)
+        clock.time = max([clock.time, *times[-1:]])
+        return times
 
     def advance(self, time: int) -> None:
         for clock in self._clocks:

@@ -37,7 +37,11 @@ def placed(spec: StoreSpec, keys: list[bytes], prefix: bytes = b"") -> list[byte
     behind = _BEHIND_THE_TIME[spec.kind]
     segment, number = spec.segment, int.from_bytes
     time = slice(-behind - 8, -behind or None)
-    numbers = [number(key[time]) // segment for key in keys]
+    times = [key[time] for key in keys]
+    if times and number(min(times)) // segment == number(max(times)) // segment:
+        start = prefix + segment_start(number(times[0]) // segment)
+        return [start + key for key in keys]
+    numbers = [number(time) // segment for time in times]
     starts = {number: prefix + segment_start(number) for number in set(numbers)}
     return [starts[number] + key for number, key in zip(numbers, keys, strict=True)]
 

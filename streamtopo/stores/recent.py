@@ -18,6 +18,10 @@ _KEPT = 32_000_000
 """Bytes of rows to keep at hand, about."""
 
 
+_FEW = 1
+"""Rows of a key that count no more, and lie there until all are swept."""
+
+
 class Recent:
     """All rows from `floor` on are in `rows`, each key's in the order of time and arrival.
 
@@ -86,18 +90,17 @@ class Recent:
         if first < self.floor:
             return self.scan(key, first, last)
         rows = self.rows.get(key)
-        if rows is None:
+        if rows is None or rows[-1][0] < first:
             return []
-        if rows[0][0] < oldest:
+        start = 0 if rows[0][0] >= first else bisect_left(rows, (first,))
+        if start > _FEW:
             gone = bisect_left(rows, (oldest,))
             self._held -= gone
             del rows[:gone]
-            if not rows:
-                del self.rows[key]
-                return []
-        if rows[0][0] >= first and rows[-1][0] <= last:
-            return rows
-        return rows[bisect_left(rows, (first,)) : bisect_left(rows, (last + 1,))]
+            start -= gone
+        if rows[-1][0] > last:
+            return rows[start : bisect_left(rows, (last + 1,))]
+        return rows[start:] if start else rows
 
     def add(self, key: bytes, time: int, value: bytes) -> None:
         """Keep it at hand."""

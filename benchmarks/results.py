@@ -25,7 +25,7 @@ def last_values(topic: str) -> Look:
     """The last record of each key, its timestamp included: all that is certain where commits decide what is seen."""
 
     def look(place: Place) -> Results:
-        last = {(partition, key): (value, time) for partition, key, value, time in _records(place.log, topic)}
+        last = {(partition, key): (value, time) for partition, key, value, time in records_of(place.log, topic)}
         return _results(sorted(last.items()))
 
     return look
@@ -33,19 +33,19 @@ def last_values(topic: str) -> Look:
 
 def every_record(topic: str) -> Look:
     """All records, in order within each partition."""
-    return lambda place: _results(_records(place.log, topic))
+    return lambda place: _results(records_of(place.log, topic))
 
 
 def all_records(topic: str) -> Look:
     """All records, in whatever order."""
-    return lambda place: _results(sorted(_records(place.log, topic)))
+    return lambda place: _results(sorted(records_of(place.log, topic)))
 
 
 def live_values(topic: str) -> Look:
     """The last record of each key, but for the keys that are deleted: of which there is a trace, commits decide."""
 
     def look(place: Place) -> Results:
-        last = {(partition, key): (value, time) for partition, key, value, time in _records(place.log, topic)}
+        last = {(partition, key): (value, time) for partition, key, value, time in records_of(place.log, topic)}
         return _results(sorted((key, row) for key, row in last.items() if row[0] is not None))
 
     return look
@@ -56,7 +56,7 @@ def store_rows(place: Place) -> Results:
     return _results(sorted(row for store in place.stores for row in store.scan(b"", b"\xff")))
 
 
-def _records(log: Log, topic: str) -> Iterator[tuple[int, bytes | None, bytes | None, int]]:
+def records_of(log: Log, topic: str) -> Iterator[tuple[int, bytes | None, bytes | None, int]]:
     for partition in range(log.topics()[topic].partitions):
         part = TopicPartition(topic, partition)
         offset = log.start(part)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import NamedTuple
 
 from benchmarks.experiment import Experiment, Observed
 from benchmarks.places import Site
@@ -17,22 +18,33 @@ BUDGET = "256MB"
 topology = keyed_count.topology()
 
 
+class Worked(NamedTuple):
+    megabytes: float
+    """The most memory that it took."""
+    seconds: float
+
+
 def engine(site: Site, records: int) -> Observed:
     in_a_process(fill, site, records)
-    started = time.monotonic()
-    with opened(site) as log, worker("benchmarks.experiments.memory:topology", site, "--memory", BUDGET) as running:
-        until(lambda: consumed(log, [topology.application_id], ["events"]), "the end of the count", running.check)
-        seconds = time.monotonic() - started
-        measures = {"MB at most": most_memory(running.pid), "keys/s": records / seconds}
+    worked = work_off(site, f"{__name__}:topology", topology.application_id)
+    with opened(site) as log:
         rows = sum(log.end(TopicPartition("counted", number)) for number in range(log.topics()["counted"].partitions))
     if rows != records:
         raise BrokenRunError(f"{rows} counts came of {records} keys")
-    return Observed(measures, Results(rows, ""))
+    return Observed({"MB at most": worked.megabytes, "keys/s": records / worked.seconds}, Results(rows, ""))
 
 
 def fill(site: Site, records: int) -> None:
     with opened(site) as log:
         unique_keys.prepare(log, records)
+
+
+def work_off(site: Site, app: str, application_id: str) -> Worked:
+    """A worker of this app takes all events."""
+    started = time.monotonic()
+    with opened(site) as log, worker(app, site, "--memory", BUDGET) as running:
+        until(lambda: consumed(log, [application_id], ["events"]), "the end of the count", running.check)
+        return Worked(most_memory(running.pid), time.monotonic() - started)
 
 
 experiment = Experiment(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 from streamtopo.stores.layout import segment_start
@@ -10,8 +11,10 @@ from streamtopo.stores.state import State
 from streamtopo.topology import OperatorClock
 from streamtopo.windows import Windowed
 
-_AT_HAND = 50_000
-"""Keys whose windows are kept at hand after a commit, and as many that were used before."""
+_PAST_TIMES = b"\x80"
+"""What follows the inner key begins with a bit that is not set."""
+_KEY_BYTES = 400
+"""About what a key takes here, with a window or two."""
 
 
 class OpenWindows:
@@ -24,38 +27,42 @@ class OpenWindows:
         self._place = place
         self._windows: dict[Hashable, list[Windowed]] = {}
         self._older: dict[Hashable, list[Windowed]] = {}
-        self._commits = state.commits
+        state.beside = self
 
     def of(self, keys: Iterable[Hashable]) -> dict[Hashable, list[Windowed]]:
         """The windows of these inner keys, among others."""
-        if self._commits != self._state.commits:
-            self._commits = self._state.commits
-            if len(self._windows) > _AT_HAND:
-                self._windows, self._older = {}, self._windows
-        for key in set(keys).difference(self._windows):
-            self._windows[key] = self._older.pop(key) if key in self._older else self._found(key)
-        return self._windows
+        windows, older = self._windows, self._older
+        missing = set(keys).difference(windows)
+        if missing and older:
+            windows.update((key, older.pop(key)) for key in missing & older.keys())
+            missing.difference_update(windows)
+        if missing:
+            windows.update(self._found(list(missing)))
+        return windows
 
-    def _found(self, key: Hashable) -> list[Windowed]:
+    @property
+    def kept_bytes(self) -> int:
+        return (len(self._windows) + len(self._older)) * _KEY_BYTES
+
+    def forget_older(self) -> None:
+        self._windows, self._older = {}, self._windows
+
+    def _found(self, keys: list[Hashable]) -> Iterator[tuple[Hashable, list[Windowed]]]:
         """All that were changed since the last commit are at hand, so the store knows the rest."""
-        spec = self._state.spec
-        inner = self._inner(key)
-        whole = len(inner) + spec.key.window_bytes
-        found: list[Windowed] = []
-        for segment in self._segments():
-            start = segment_start(segment) + inner
-            rows = self._state.committed_keys(start, start + b"\x80")  # times begin with a bit that is not set
-            found += [spec.key.decode(row) for row in rows if len(row) == whole]
-        return sorted(found, key=self._place)
+        serde, segments, inner = self._state.spec.key, self._segments(), self._inner(keys)
+        starts = [start + key for key in inner for start in segments]
+        found = iter(self._state.committed_keys((start, start + _PAST_TIMES) for start in starts))
+        for key, data in zip(keys, inner, strict=True):
+            whole = len(data) + serde.window_bytes
+            rows = [row for several in islice(found, len(segments)) for row in several if len(row) == whole]
+            yield key, sorted(map(serde.decode, rows), key=self._place)
 
-    def _inner(self, key: Any) -> bytes:
+    def _inner(self, keys: list[Any]) -> list[bytes]:
         serde = self._state.spec.key
-        if not serde.exact:
-            return key  # type: ignore[no-any-return]
-        (inner,) = serde.inner_keys([serde.encode((key, 0, 0))])
-        return inner  # type: ignore[return-value]
+        return serde.inner_keys(serde.encode_column([(key, 0, 0) for key in keys])) if serde.exact else keys  # type: ignore[return-value]
 
-    def _segments(self) -> range:
+    def _segments(self) -> list[bytes]:
+        """What the keys begin with in those that may have windows that count still."""
         spec, newest = self._state.spec, self._newest.time
         oldest = max(0, newest - spec.retention)
-        return range(oldest // spec.segment, newest // spec.segment + 1)
+        return [segment_start(number) for number in range(oldest // spec.segment, newest // spec.segment + 1)]

@@ -76,6 +76,10 @@ class Store(Protocol):
         """The rows with start <= key < stop as they were when the scan began."""
         ...
 
+    def scan_many(self, ranges: Sequence[tuple[bytes, bytes]]) -> list[list[tuple[bytes, bytes]]]:
+        """The rows of each range: much less work than so many scans."""
+        ...
+
     def write(self, changes: Changes, positions: Mapping[str, int], *, as_of: int | None = None) -> None:
         """Atomic: all changes, and for each store named the changelog offset they bring it to, or nothing.
 

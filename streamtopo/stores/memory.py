@@ -29,6 +29,9 @@ class MemoryStore:
         keys = self._sorted[bisect_left(self._sorted, start) : bisect_left(self._sorted, stop)]
         return iter([(key, self._rows[key]) for key in (reversed(keys) if reverse else keys)])
 
+    def scan_many(self, ranges: Sequence[tuple[bytes, bytes]]) -> list[list[tuple[bytes, bytes]]]:
+        return [list(self.scan(start, stop)) for start, stop in ranges]
+
     def write(self, changes: Changes, positions: Mapping[str, int], *, as_of: int | None = None) -> None:
         self._rows.update(changes)  # type: ignore[arg-type]
         if has_null(changes.values()):

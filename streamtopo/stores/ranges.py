@@ -78,10 +78,12 @@ class Ranges(ABC):
         rows = self.look(index)
         return [(key, row) for key in index if (row := self.copied(rows[key])) is not None]
 
-    def committed_keys(self, start: bytes, stop: bytes) -> list[bytes]:
+    def committed_keys(self, ranges: Iterable[tuple[bytes, bytes]]) -> list[list[bytes]]:
         """The keys with start <= segment and key bytes < stop that are in the store, whatever this commit changed."""
-        cut = len(self.prefix) + self._coding.segment_bytes
-        return [key[cut:] for key, _ in self._store.scan(self.prefix + start, self.prefix + stop)]
+        prefix = self.prefix
+        cut = len(prefix) + self._coding.segment_bytes
+        found = self._store.scan_many([(prefix + start, prefix + stop) for start, stop in ranges])
+        return [[key[cut:] for key, _ in rows] for rows in found]
 
     def expire(self, before: int, limit: int) -> None:
         """Delete up to `limit` rows of the segments that end before this time, oldest first; nobody is told.

@@ -167,6 +167,10 @@ class RocksStore:
         """The rows with start <= key < stop as they were when the scan began."""
         return self._reader(stop).scan(start, stop, reverse=reverse)
 
+    def scan_many(self, ranges: Sequence[tuple[bytes, bytes]]) -> list[list[tuple[bytes, bytes]]]:
+        with self.snapshot() as reader:
+            return [list(reader.scan(start, stop)) for start, stop in ranges]
+
     def write(self, changes: Changes, positions: Mapping[str, int], *, as_of: int | None = None) -> None:
         """Atomic: all changes, and for each store named the changelog offset they bring it to, or nothing."""
         written_at = self._now() if as_of is None else as_of

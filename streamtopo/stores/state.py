@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from operator import itemgetter
-from typing import Any
+from typing import Any, Protocol
 
 from streamtopo.records import NOTHING, Chunk, Columns, Headers, has_null, private, private_column
 from streamtopo.stores import Store, StoreSpec
@@ -22,6 +22,15 @@ Listed = tuple[list[Any], list[Any], list[int], list[Headers] | None]
 
 _ROW_OVERHEAD = 250
 """Bytes that a row costs as Python objects, beside its key and value."""
+
+
+class Beside(Protocol):
+    """Kept, and forgotten, as rows are."""
+
+    @property
+    def kept_bytes(self) -> int: ...
+
+    def forget_older(self) -> None: ...
 
 
 class State(Ranges):
@@ -43,6 +52,8 @@ class State(Ranges):
         """What is forwarded carries the old values."""
         self.time_before = -1
         """Of a store with versions: its time before the rows last put."""
+        self.beside: Beside | None = None
+        """What an operator keeps at hand of these rows in a form of its own."""
         self.forgets = False
         """Rows are not kept once they are durable: whoever puts them keeps those that it will want again."""
         self._store = store
@@ -282,11 +293,14 @@ class State(Ranges):
     @property
     def kept_bytes(self) -> int:
         """About how many bytes all rows take that are kept at hand."""
-        return (len(self._rows) + len(self._older)) * self._row_bytes
+        beside = 0 if self.beside is None else self.beside.kept_bytes
+        return (len(self._rows) + len(self._older)) * self._row_bytes + beside
 
     def forget_older(self) -> None:
         """Right after a commit: forget the rows that were not used since this was last said."""
         self._rows, self._older = {}, self._rows
+        if self.beside is not None:
+            self.beside.forget_older()
 
     # -- one record at a time, while a failing one is looked for
 

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamtopo import KTable, StreamsBuilder, Topology, Windowed, Windows, Worker
+from streamtopo.config import WorkerConfig
 from streamtopo.records import NOTHING, Chunk
 from streamtopo.testing import Driver, DriverRecord
 from streamtopo.topology import Operator
@@ -113,6 +114,19 @@ def test_random_records_in_any_chunks_and_over_a_crash(kind: str, events: list[E
     assert stored.items() <= rows.items(), "expired rows are not seen, and the others are as they went on"
     newest = max(event.time for event in events) if events else 0
     assert all(window in stored for window in rows if newest in range(window.start, window.end))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(events=EVENTS)
+def test_rows_that_are_at_hand_only_until_the_next_commit_but_one(kind: str, events: list[Event]) -> None:
+    windows, model = KINDS[kind]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(WorkerConfig, "at_hand", 0)
+        driver = Driver(topology(windows))
+        for record in records(events):
+            driver.send_all([record])
+    rows, expected = last_rows(driver), model(events)
+    assert (as_sets(rows) if kind == "sliding" else rows) == expected
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -97,6 +97,14 @@ def test_scan_shows_the_rows_as_they_were_when_it_began(open_store: OpenStore, r
     assert seen == sorted(before.items(), reverse=reverse)
 
 
+def test_many_ranges_in_whatever_order(open_store: OpenStore) -> None:
+    store = open_store()
+    store.write(ROWS, {})
+    ranges = [(b"b", b"c"), (b"", b"aa"), (b"c", b"a"), (b"", LAST), (b"b", b"c")]
+    assert store.scan_many(ranges) == [rows(store, start, stop) for start, stop in ranges]
+    assert store.scan_many([]) == []
+
+
 def test_scans_may_overlap(open_store: OpenStore) -> None:
     store = open_store()
     store.write(ROWS, {})

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import groupby
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, repeat
 from typing import Any
 
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, Message
 
 from streamtopo.records import Batch, Columns, Headers, TopicPartition
 
+_MESSAGE: Any = Message
+"""Its methods, to be called by `map`: what they are annotated to return may be None, as it is in some errors."""
 MOST = 100_000
 """Messages that are asked for at once."""
 
@@ -25,8 +27,15 @@ def consumed(consumer: Any, limit: int, timeout: float) -> list[Any]:
 
 def runs(messages: Sequence[Any]) -> Iterator[tuple[TopicPartition, list[Any]]]:
     """Messages of the same partition that follow each other; each error is a run of its own."""
-    for (topic, partition, _), run in groupby(messages, key=_place):
-        yield TopicPartition(topic, partition), list(run)
+    places: Iterable[tuple[str, int, int]] = zip(
+        map(_MESSAGE.topic, messages), map(_MESSAGE.partition, messages), repeat(0)
+    )
+    if any(map(_MESSAGE.error, messages)):
+        places = map(_place, messages)
+    end = 0
+    for (topic, partition, _), run in groupby(places):
+        start, end = end, end + sum(1 for _ in run)
+        yield TopicPartition(topic, partition), list(messages[start:end])
 
 
 def _place(message: Any) -> tuple[str, int, int]:
@@ -39,18 +48,19 @@ def at_end(message: Any) -> bool:
 
 
 def batch_of(source: TopicPartition, messages: Sequence[Any], next_offset: int | None = None) -> Batch:
-    offsets = [message.offset() for message in messages]
+    offsets = list(map(_MESSAGE.offset, messages))
     columns = Columns(
-        [message.key() for message in messages],
-        [message.value() for message in messages],
-        [message.timestamp()[1] for message in messages],
-        _headers([message.headers() for message in messages]),
+        list(map(_MESSAGE.key, messages)),
+        list(map(_MESSAGE.value, messages)),
+        [time for _, time in map(_MESSAGE.timestamp, messages)],
+        _headers(messages),
     )
     return Batch(source, columns, offsets, offsets[-1] + 1 if next_offset is None else next_offset)
 
 
-def _headers(column: list[list[tuple[str, bytes | None]] | None]) -> list[Headers] | None:
+def _headers(messages: Sequence[Any]) -> list[Headers] | None:
     """Kafka knows headers without a value; ours are empty then."""
-    if not any(column):
+    if not any(map(_MESSAGE.headers, messages)):
         return None
-    return [tuple([(name, value or b"") for name, value in headers or ()]) for headers in column]
+    several = [message.headers() or () for message in messages]
+    return [tuple([(name, value or b"") for name, value in headers]) for headers in several]

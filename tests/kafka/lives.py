@@ -10,7 +10,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+from streamtopo import Topology, Worker
 from streamtopo.logs import Log, Topic
 from streamtopo.partitioning import partition_of
 from streamtopo.records import Columns, TopicPartition
@@ -68,6 +70,12 @@ class Workers:
         self.running.remove(process)
         process.kill()
         process.wait()
+
+    def leave(self, process: subprocess.Popen[bytes]) -> int:
+        """Its exit code after SIGTERM."""
+        self.running.remove(process)
+        process.terminate()
+        return process.wait(PATIENCE)
 
     def stop(self) -> list[int]:
         """Their exit codes after SIGTERM."""
@@ -134,6 +142,24 @@ def exact(count: int) -> dict[bytes | None, list[int]]:
         counted = wanted.setdefault(b"key %d" % (number % KEYS), [])
         counted.append(len(counted) + 1)
     return wanted
+
+
+def stored(log: Log, state: Path) -> dict[bytes | None, int]:
+    """What the stores in this directory have for each key, as far as their changelogs go."""
+    described: dict[str, Any] = {}
+    exec(COUNTING.format(prepare=PLAIN), described)
+    topology: Topology = described["builder"].build()
+    worker = Worker(topology, log, state_dir=str(state))
+    deadline = time.monotonic() + PATIENCE
+    while worker.run_once(0.05) or len(worker.tasks) < 2 * PARTITIONS:  # of both subtopologies
+        assert time.monotonic() < deadline, worker.metrics()
+    views = [task.states["counts"] for task in worker.tasks.values() if task.states]
+    keys = [f"key {number}" for number in range(KEYS)]
+    found: dict[bytes | None, int] = {
+        key.encode(): row[0] for key in keys for view in views if (row := view.row(key)) is not None
+    }
+    worker.close()
+    return found
 
 
 def committed(log: Log) -> int:

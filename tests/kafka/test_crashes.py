@@ -19,12 +19,14 @@ from tests.kafka.brokers import running as running_broker
 from tests.kafka.lives import (
     PARTITIONS,
     PATIENCE,
+    Workers,
     committed,
     exact,
     feed,
     members,
     outputs,
     prepare,
+    stored,
     total,
     until,
     workers,
@@ -60,19 +62,42 @@ def done(log: KafkaLog, count: int) -> bool:
     return committed(log) > count
 
 
-def test_killed_workers_lose_and_repeat_nothing(log: KafkaLog, kafka: str, tmp_path: Path) -> None:
+def end_and_start(cluster: Cluster, number: int, running: Workers) -> None:
+    """While its last session lasts, a broker that was killed is taken for another one of the same name."""
+    (broker,) = cluster.nodes()
+    broker.signal(number)
+    until(lambda: broker.pid is None, running)
+    cluster.up(config={"broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "500"})
+
+
+@pytest.mark.parametrize(("kills", "of_broker", "records"), [(2, 1, 2000), pytest.param(30, 5, 10_000, marks=long)])
+def test_kills_of_workers_and_of_the_broker_lose_and_repeat_nothing(
+    log: KafkaLog, kafka: str, cluster: Cluster, tmp_path: Path, kills: int, of_broker: int, records: int
+) -> None:
+    """Among two workers one is killed with each piece of the input, and a third one comes and goes."""
     rng = random.Random(1)
     with workers(tmp_path, kafka + SOON) as running:
         for _ in range(2):
             running.start()
-        for step in range(6):
-            feed(log, range(step * 2000, (step + 1) * 2000))
-            until(partial(done, log, step * 2000), running)
+        for step in range(kills):
+            feed(log, range(step * records, (step + 1) * records))
+            until(partial(done, log, step * records), running)
             running.kill(rng.choice(running.running))
+            if step % (kills // of_broker) == 1:
+                until(lambda: members(log) == len(running.running), running)  # one that begins would find no broker
+                end_and_start(cluster, signal.SIGKILL, running)
             running.start()
-        until(lambda: total(log) >= 12_000 and members(log) == 2, running)
-        assert running.stop() == [0, 0], running.said()
-        assert outputs(log) == exact(12_000), running.said()
+            if len(running.running) < 3:
+                running.start()
+            else:
+                assert running.leave(running.running[0]) == 0, running.said()
+        until(lambda: committed(log) == kills * records and members(log) == len(running.running), running)
+        until(lambda: total(log) == kills * records, running)
+        assert set(running.stop()) == {0}, running.said()
+        assert outputs(log) == exact(kills * records), running.said()
+    counts = {key: counted[-1] for key, counted in exact(kills * records).items()}
+    assert stored(log, tmp_path / ".streamtopo" / "state") == counts
+    assert stored(log, tmp_path / "restored") == counts
 
 
 def test_a_stopped_worker_that_wakes_writes_nothing(log: KafkaLog, kafka: str, tmp_path: Path) -> None:
@@ -92,7 +117,8 @@ def test_a_stopped_worker_that_wakes_writes_nothing(log: KafkaLog, kafka: str, t
         assert outputs(log) == exact(6000), running.said()
 
 
-@pytest.mark.parametrize("number", [pytest.param(signal.SIGTERM, marks=long), signal.SIGKILL])
+@long
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_a_broker_that_goes_and_comes_back_costs_nothing(
     log: KafkaLog, kafka: str, cluster: Cluster, tmp_path: Path, number: int
 ) -> None:
@@ -100,10 +126,7 @@ def test_a_broker_that_goes_and_comes_back_costs_nothing(
         running.start()
         feed(log, range(5000))
         until(lambda: committed(log) > 0, running)
-        (broker,) = cluster.nodes()
-        broker.signal(number)
-        until(lambda: broker.pid is None, running)
-        cluster.up()
+        end_and_start(cluster, number, running)
         feed(log, range(5000, 6000))
         until(lambda: total(log) >= 6000, running)
         assert running.stop() == [0], running.said()

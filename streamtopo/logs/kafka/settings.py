@@ -19,6 +19,9 @@ _ALL: dict[str, Any] = {
     "log_level": 2,  # what goes wrong is reported by calls and by `error_cb`; connections come and go
     "allow.auto.create.topics": False,
     "reconnect.backoff.max.ms": 1000,  # the default, 10,000, is how long a broker that is back would wait for us
+    # A client that begins anew from the addresses it was given, as it does when no broker answers, waits for ever for
+    # the coordinator that it knew before, though that is back (librdkafka's issue 5511).
+    "metadata.recovery.strategy": "none",
 }
 _CONSUMER: dict[str, Any] = {
     "enable.auto.commit": False,

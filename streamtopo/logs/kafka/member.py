@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Collection, Container, Iterable, Mapping
+from contextlib import suppress
 from itertools import chain
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Place
 
 from streamtopo.errors import LogError
@@ -285,11 +286,20 @@ class KafkaMember:
         places = [Place(*partition, start) for partition, start in starts.items()]
         if self._protocol == "consumer":
             consumer.incremental_assign(places)
+            self._read_on(consumer)
         else:
             consumer.assign(places)
         consumer.pause(places)
         self._owned |= _named(partitions)
         self._known = True
+
+    def _read_on(self, consumer: Any) -> None:
+        """Whatever is asked of the brokers that have our other partitions makes the client read from them again.
+
+        It does not while the group moves partitions, and notices by itself only a second later that it may.
+        """
+        with suppress(KafkaException):
+            consumer.offsets_for_times([Place(*partition, OFFSET_END) for partition in self._owned], _PENDING)
 
     def _revoked(self, consumer: Any, partitions: list[Any]) -> None:
         revoked = _named(partitions)

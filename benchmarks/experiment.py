@@ -28,6 +28,8 @@ class Experiment:
     """How many there are unless asked for otherwise."""
     sides: Mapping[str, Side]
     """They take turns, and leave the same results."""
+    log: str = ""
+    """Where each brings one of its own; else it is the embedded log that was asked for."""
 
 
 def percentile(values: Sequence[float], share: int) -> float:

@@ -59,7 +59,7 @@ def _of_runs(runs: Sequence[float] | None) -> str:
 
 
 def _short(value: float) -> str:
-    return f"{value:.1f}" if value < 100 else f"{_rounded(value):,}"
+    return f"{value:.1f}" if value < 100 else f"{float(f'{value:.3g}'):,.0f}"
 
 
 def _cells(figures: Figures) -> tuple[str, ...]:

@@ -64,7 +64,7 @@ def run_sides(
             measures = ", ".join(f"{what} {value:,.1f}" for what, value in seen[name][-1].measures.items())
             report(f"{experiment.name}, run {turn + 1} of {settings.runs}, {name}: {measures}")
     sides = {name: _runs(observed) for name, observed in seen.items()}
-    return Findings(experiment.name, log, records, sides, load_before, this_machine(), commit(), at)
+    return Findings(experiment.name, experiment.log or log, records, sides, load_before, this_machine(), commit(), at)
 
 
 def check_equal(experiment: str, side: str, seen: dict[str, list[Observed]]) -> None:

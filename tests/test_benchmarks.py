@@ -46,7 +46,7 @@ MEASURED = {
 }
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS)
+@pytest.mark.parametrize("name", [name for name, one in EXPERIMENTS.items() if not one.log])
 def test_all_sides_of_an_experiment_leave_the_same(name: str, tmp_path: Path) -> None:
     findings = run_sides(EXPERIMENTS[name], Settings(log=f"embedded:{tmp_path}", runs=1, records=200))
     assert list(findings.sides) == list(EXPERIMENTS[name].sides)
@@ -65,8 +65,8 @@ def test_an_experiment_has_a_table_of_its_own(tmp_path: Path) -> None:
     findings = run_sides(Experiment("odd", "?", 7, sides), Settings(log=f"embedded:{tmp_path}", runs=2))
     assert tables.text_of(findings).splitlines() == [
         "odd           slowest ms                  keys/s",
-        "ours    2.5 (2.5 to 2.5)  9,000 (9,000 to 9,000)",
-        "theirs  2.5 (2.5 to 2.5)  9,000 (9,000 to 9,000)",
+        "ours    2.5 (2.5 to 2.5)  8,640 (8,640 to 8,640)",
+        "theirs  2.5 (2.5 to 2.5)  8,640 (8,640 to 8,640)",
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from datetime import UTC, datetime
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -127,6 +128,24 @@ def test_large_slices_are_read_page_by_page(log: EmbeddedLog, monkeypatch: pytes
     offsets = [offset for batch in reader.batches(whole, bulk.Times()) for offset in batch.column("offset").to_pylist()]
     assert offsets == list(range(5, 45))
     reader.close()
+
+
+def test_a_record_comes_once_though_compaction_joins_batches_while_they_are_read(
+    log: EmbeddedLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bulk, "PAGE", 1)
+    log.create(Topic("c", 1, {"cleanup.policy": "compact"}))
+    part = TopicPartition("c", 0)
+    for text in ("a1 b1", "c1 d1", "a2 e1", "f1 g1"):
+        log.append(part, keyed(text))
+    with closing(bulk.Bulk(log.path)) as reader:
+        whole = bulk.Slice(reader.log, reader.extents("c")[0].topic, part, 0, 7)
+        found = reader.batches(whole, bulk.Times())
+        offsets = next(found).column("offset").to_pylist() + next(found).column("offset").to_pylist()
+        log.compact(part)
+        assert len(list(reader.batches(whole, bulk.Times()))) == 1
+        offsets += [offset for batch in found for offset in batch.column("offset").to_pylist()]
+    assert offsets == list(range(7))
 
 
 @pytest.mark.parametrize(

@@ -103,17 +103,19 @@ class Bulk:
         """Record batches of key, value, timestamp, offset and, where there are any, headers."""
         if piece.log != self.log:
             raise LogError(f'the log at "{self._database.directory}" is another one here; executors run on its host')
-        for page in self._pages(piece, times):
+        for left, page in self._pages(piece, times):
             for base, last, oldest, newest, data in page:
                 batch = _with_offsets(pa.ipc.open_stream(data).read_next_batch(), base)
-                if base < piece.start or last >= piece.end:
-                    batch = batch.filter(_between(batch.column("offset"), piece.start, piece.end - 1))
+                # Compaction may have joined what is left to read with what was read before.
+                if base < left.start or last >= left.end:
+                    batch = batch.filter(_between(batch.column("offset"), left.start, left.end - 1))
                 if oldest < times.first or newest > times.last:
                     batch = batch.filter(_between(batch.column("timestamp"), *times))
                 if batch.num_rows:
                     yield batch
 
-    def _pages(self, piece: Slice, times: Times) -> Iterator[list[Any]]:
+    def _pages(self, piece: Slice, times: Times) -> Iterator[tuple[Slice, list[Any]]]:
+        """Each with what was left to read when it was read."""
         left = piece
         while left.start < left.end:
             with self._database.connection() as connection, reading(connection):
@@ -124,7 +126,7 @@ class Bulk:
                     size += len(row[-1])
                     if size >= PAGE:
                         break
-            yield page
+            yield left, page
             left = left._replace(start=page[-1][1] + 1 if size >= PAGE else left.end)
 
     def _check(self, connection: sqlite3.Connection, left: Slice) -> None:

@@ -10,9 +10,12 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
+from streamtopo.errors import LogError
 from streamtopo.logs import Topic
 from streamtopo.logs.embedded import EmbeddedLog, bulk
 from streamtopo.records import Columns, TopicPartition
+from streamtopo.spark.asked import asked
+from streamtopo.spark.pieces import pieces
 from tests.logs.records import T0, T1, keyed, numbered, rows
 from tests.spark.conftest import Read
 
@@ -146,6 +149,17 @@ def test_a_record_comes_once_though_compaction_joins_batches_while_they_are_read
         assert len(list(reader.batches(whole, bulk.Times()))) == 1
         offsets += [offset for batch in found for offset in batch.column("offset").to_pylist()]
     assert offsets == list(range(7))
+
+
+def test_what_is_deleted_between_the_look_at_the_ends_and_the_plan_is_not_passed_over(log: EmbeddedLog) -> None:
+    log.append(T0, numbered(10))
+    with closing(bulk.Bulk(log.path)) as reader:
+        extents = reader.extents("t")
+        log.delete_before(T0, 10)
+        while log.clean():
+            pass
+        with pytest.raises(LogError, match="were deleted while they were to be read; it starts at 10 now"):
+            pieces(reader, asked({"path": str(log.path), "topic": "t"}), extents, {}, {0: 10, 1: 0})
 
 
 @pytest.mark.parametrize(

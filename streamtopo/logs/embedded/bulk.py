@@ -90,7 +90,8 @@ class Bulk:
     def slices(self, whole: Slice, times: Times, size: int) -> Iterator[Slice]:
         """Cut these offsets into pieces of about `size` bytes; what holds no such timestamp is left out."""
         start, bytes_ = whole.start, 0
-        with self._database.connection() as connection:
+        with self._database.connection() as connection, reading(connection):
+            self._check(connection, whole)
             for _, last, *_, length in self._rows(connection, "bytes", whole, times):
                 bytes_ += length
                 if bytes_ >= size:

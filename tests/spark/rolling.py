@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -19,7 +20,9 @@ from streamtopo.spark import rollup
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+ROOT = Path(__file__).parents[2]
 HOUR = 3_600_000
+SURVIVED = 7
 
 
 @rollup("merged", every="1 hour", keys=["site"], topic="t", value=str, merge={"n": "sum", "most": "max"})
@@ -69,8 +72,8 @@ def dying(function: Callable[..., Any], when: str) -> Callable[..., Any]:
     return wrapper
 
 
-def die_while_spark_writes(directory: Path) -> None:
-    while not any(directory.rglob("_temporary")):
+def die_when(something: Callable[[], Any]) -> None:
+    while not something():
         time.sleep(0.002)
     die()
 
@@ -80,24 +83,56 @@ def die_after(seconds: float) -> None:
     die()
 
 
-def main(log: str, out: str, phase: str, *into: str) -> None:
-    """Phases: while Spark writes files, just before and after the manifest is replaced, or so many seconds after the
-    run began.
+def prepare_to_die(phase: str, log: str, out: str) -> None:
+    """While Spark writes files, or stages rows for a topic; before or after the manifest, the rows of a database, a
+    transaction of Kafka's, or the whole commit; or so many seconds from now on.
     """
-    from streamtopo.spark.rollups import Run
-    from streamtopo.spark.session import open_spark
+    from streamtopo.logs.kafka.transactions import Transactions
+    from streamtopo.spark.outputs import Output
+    from streamtopo.spark.sql import SqlSink
 
-    with open_spark("dying", master="local[1]", settings={"spark.ui.enabled": "false"}) as spark:
-        if phase == "writing":
-            threading.Thread(target=die_while_spark_writes, args=(Path(out),), daemon=True).start()
-        elif phase in ("before", "after"):
-            Path.rename = dying(Path.rename, phase)  # type: ignore[method-assign]
-        else:
-            threading.Thread(target=die_after, args=(float(phase),), daemon=True).start()
+    staging = Path(log.removeprefix("embedded:")) / "staging"
+    watched: dict[str, Callable[[], Any]] = {
+        "files": lambda: any(Path(out).rglob("_temporary")),
+        "staging": lambda: any(staging.glob("*")),
+    }
+    calls = {
+        "manifest": (Path, "rename"),
+        "rows": (SqlSink, "_move"),
+        "transaction": (Transactions, "commit"),
+        "commit": (Output, "commit"),
+    }
+    when, _, what = phase.partition(" ")
+    if what in watched:
+        threading.Thread(target=die_when, args=(watched[what],), daemon=True).start()
+    elif what in calls:
+        owner, name = calls[what]
+        setattr(owner, name, dying(getattr(owner, name), when))
+    else:
+        threading.Thread(target=die_after, args=(float(phase),), daemon=True).start()
+
+
+def main(log: str, out: str, phase: str, *into: str) -> None:
+    from streamtopo.spark.rollups import Run
+    from streamtopo.spark.session import open_spark, settings_for
+
+    settings = settings_for(log) | {"spark.ui.enabled": "false"}
+    with open_spark("dying", master="local[1]", settings=settings) as spark:
+        if phase:
+            prepare_to_die(phase, log, out)
         for _ in Run(spark, merged, log, out, into=next(iter(into), None)).commits():
             pass
+    if phase:
+        sys.exit(SURVIVED)
+
+
+def rolled(log: str, out: Path, phase: str, *into: str) -> bool:
+    """In a process of its own, which is killed in this phase; False if it came through."""
+    command = [sys.executable, "-m", "tests.spark.rolling", log, str(out), phase, *into]
+    child = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert child.returncode == 0 if not phase else child.returncode in (-signal.SIGKILL, SURVIVED), child.stderr
+    return child.returncode < 0
 
 
 if __name__ == "__main__":
     main(*sys.argv[1:])
-    sys.exit(f"{Path(__file__).name}: it did not die")

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import signal
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -21,10 +17,7 @@ from streamtopo.spark.declaring import Rollup
 from streamtopo.spark.rollups import Done, Run
 from streamtopo.spark.tables import Table
 from tests.logs.records import T0, T1
-from tests.long import long
 from tests.spark.rolling import HOUR, answer, feed, merged, recomputed
-
-ROOT = Path(__file__).parents[2]
 
 
 def run(spark: SparkSession, one: Rollup, log: EmbeddedLog, since: int | None = None) -> Done:
@@ -151,28 +144,3 @@ def test_what_a_function_must_return(spark: SparkSession, log: EmbeddedLog) -> N
         run(spark, moved, log)
     with pytest.raises(StreamtopoError, match='there is no rollup "y"'):
         read_rollup(spark, str(log.path / "out"), "y")
-
-
-@long
-def test_a_run_that_is_killed_is_repeated(spark: SparkSession, log: EmbeddedLog, tmp_path: Path) -> None:
-    url, outs = f"embedded:{log.path}", [tmp_path / phase for phase in ("writing", "before", "after")]
-    feed(log, 0, (1, "a 5"), (2, "b 5"))
-    run(spark, merged, log)
-    for out in outs:
-        shutil.copytree(log.path / "out", out)
-    feed(log, 1, (1, "a 5"), (3, "c 5"))
-    command = [sys.executable, "-m", "tests.spark.rolling", url]
-    children = [
-        subprocess.Popen([*command, str(out), out.name], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        for out in outs
-    ]
-    for child in children:
-        said, _ = child.communicate(timeout=600)
-        assert child.returncode == -signal.SIGKILL, said.decode()
-    for out in outs:
-        old = {(1, "a"): 1, (2, "b"): 1}
-        assert table(spark, merged, log, out) == (answer(log) if out.name == "after" else old)
-        (done,) = Run(spark, merged, url, str(out)).commits()
-        assert bool(done.ranges) == (out.name != "after")
-        assert table(spark, merged, log, out) == answer(log)
-        assert len(list((out / "merged").rglob("*.parquet"))) == 4  # one was replaced; what was left behind is gone

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -20,12 +19,11 @@ from streamtopo.spark.declaring import Rollup
 from streamtopo.spark.rollups import Run
 from streamtopo.spark.sql import transaction
 from tests.spark import postgres
+from tests.spark.delivered import Rows, in_sql, in_topic
 from tests.spark.rolling import HOUR, feed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-Rows = set[tuple[int, str, int]]
 
 
 @rollup("leading", every="1 hour", keys=["site"], topic="t", value=str)
@@ -48,33 +46,7 @@ def sink(request: pytest.FixtureRequest, log: EmbeddedLog) -> tuple[str, Callabl
         log.create(Topic("out", 2))
         return "topic:out", lambda: in_topic(log)
     url = f"sqlite:{log.path}/rows.db" if request.param == "sqlite" else request.getfixturevalue("server")
-    return url, lambda: in_sql(url)
-
-
-def in_topic(log: EmbeddedLog) -> Rows:
-    """The last value of each key; a key has all of its records in one partition."""
-    found: dict[bytes, Rows] = {}
-    for number in range(2):
-        columns = log.read(TopicPartition("out", number), 0, 1 << 30).columns
-        for key, value in zip(columns.keys, columns.values, strict=True):
-            assert key is not None
-            row = json.loads(value) if value else None
-            assert row is None or json.loads(key) == {"hour": row["hour"], "site": row["site"]}
-            found[key] = set() if row is None else {(hour_of(row["hour"]), row["site"], row["count"])}
-    return set().union(*found.values())
-
-
-def in_sql(url: str) -> Rows:
-    with transaction(url) as database:
-        rows = database.execute('SELECT hour, site, count FROM "leading"')
-        assert [name for name in database.tables() if "staging" in name] == []
-    assert len(set(rows)) == len(rows)
-    return {(hour_of(str(hour)), site, count) for hour, site, count in rows}
-
-
-def hour_of(text: str) -> int:
-    moment = datetime.fromisoformat(text)
-    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000) // HOUR
+    return url, lambda: in_sql(url, "leading")
 
 
 def in_table(spark: SparkSession, log: EmbeddedLog) -> Rows:

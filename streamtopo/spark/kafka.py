@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from itertools import islice
 from typing import TYPE_CHECKING, cast
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from streamtopo.errors import LogError
 from streamtopo.logs.embedded.bulk import LEAST, MOST, Times
 from streamtopo.logs.opening import open_log
-from streamtopo.records import TopicPartition
+from streamtopo.partitioning import partitions_of
+from streamtopo.records import Columns, TopicPartition
 from streamtopo.spark.connector import checked, options_of
 from streamtopo.spark.topics import EVERYTHING, Extent, Span
 
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
 COLUMNS = ("key", "value", "partition", "offset", "timestamp")
 BYTES = 100
 """Of a record, as a guess: the broker tells offsets and no sizes."""
+ROWS = 10_000
+"""That are written at once."""
 
 
 class KafkaTopics:
@@ -74,3 +79,25 @@ class KafkaTopics:
 
     def offsets(self, topic: str, text: str) -> dict[int, int]:
         return {int(name): end for name, end in json.loads(text).get(topic, {}).items()}
+
+    def appended(self, name: str) -> int:
+        with self._opened() as log, closing(log.appender(name)) as appender:
+            return appender.number()
+
+    def append(self, topic: str, rows: DataFrame, name: str, number: int) -> None:
+        """By the driver: the rows of a table are few beside the records that it is made of."""
+        with self._opened() as log, closing(log.appender(name)) as appender:
+            appender.append(_portions(topic, log.topics()[topic].partitions, rows.toLocalIterator()), number)
+
+
+def _portions(topic: str, partitions: int, rows: Iterator[Row]) -> Iterator[tuple[TopicPartition, Columns]]:
+    """As records of now, where the engine puts their keys."""
+    while portion := list(islice(rows, ROWS)):
+        keys: list[bytes | None] = [row.key.encode() for row in portion]
+        values = [None if row.value is None else row.value.encode() for row in portion]
+        targets = partitions_of(keys, partitions, 0)
+        for number in sorted(set(targets)):
+            here = [place for place, target in enumerate(targets) if target == number]
+            now = [time.time_ns() // 1_000_000] * len(here)
+            chosen = Columns([keys[place] for place in here], [values[place] for place in here], now)
+            yield TopicPartition(topic, number), chosen

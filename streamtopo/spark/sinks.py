@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from collections.abc import Mapping
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from streamtopo.errors import ConfigError
-from streamtopo.logs.embedded.bulk import Bulk
 from streamtopo.spark.declaring import Rollup
 from streamtopo.spark.delivery import Delivery, Sink
+from streamtopo.spark.opening import topics_of
 from streamtopo.spark.sql import SCHEMES, SqlSink
-from streamtopo.spark.typed import latest, path_of, typed
+from streamtopo.spark.topics import Extent, Topics
+from streamtopo.spark.typed import latest, typed
 
 _JSON = {"ignoreNullFields": "false"}
 
@@ -20,7 +21,7 @@ _JSON = {"ignoreNullFields": "false"}
 def sink_for(spark: SparkSession, rollup: Rollup, log: str, into: str) -> Sink:
     scheme, _, rest = into.partition(":")
     if scheme == "topic" and rest:
-        return TopicSink(spark, rollup, log, rest)
+        return TopicSink(topics_of(spark, log), rollup, rest)
     if scheme in SCHEMES and rest:
         return SqlSink(rollup.name, rollup.bucket, into)
     raise ConfigError(f'"{into}" is no place for rows; give topic:NAME, sqlite:FILE or postgresql://USER@HOST/DATABASE')
@@ -29,38 +30,36 @@ def sink_for(spark: SparkSession, rollup: Rollup, log: str, into: str) -> Sink:
 class TopicSink:
     """JSON: the key is the span and the keys, the value the whole row; null for a row that is gone."""
 
-    def __init__(self, spark: SparkSession, rollup: Rollup, log: str, topic: str) -> None:
-        self._spark = spark
+    def __init__(self, topics: Topics, rollup: Rollup, topic: str) -> None:
+        self._topics = topics
         self._keys = (rollup.bucket, *rollup.keys)
-        self._path = path_of(log)
         self._topic = topic
         if topic in {one.topic for one in (*rollup.inputs, *rollup.tables)}:
             raise ConfigError(f'rollup "{rollup.name}" reads "{topic}", and cannot write into it too')
-        with closing(Bulk(self._path)) as bulk:
-            bulk.extents(topic)  # it must be there
+        self._extents()  # it must be there
 
     def delivered(self, table: str) -> int:
-        with closing(Bulk(self._path)) as bulk:
-            return bulk.appended(_name(table)) or 0
+        return self._topics.appended(self._name(table))
 
     def deliver(self, delivery: Delivery) -> None:
         rows = delivery.rows.select(_key(delivery.rows, self._keys), F.to_json(F.struct("*"), _JSON).alias("value"))
         replaced = delivery.replaced
         before = self._there() if replaced is None else replaced.select(_key(replaced, self._keys))
         gone = before.join(rows, "key", "left_anti").select("key", F.lit(None).cast("string").alias("value"))
-        options = {"path": self._path, "topic": self._topic, "commitId": _name(delivery.table)}
-        write = rows.unionByName(gone).write.format("streamtopo").mode("append")
-        write.options(**options, commitNumber=str(delivery.commit)).save()
+        self._topics.append(self._topic, rows.unionByName(gone), self._name(delivery.table), delivery.commit)
 
     def _there(self) -> DataFrame:
         """The keys that the topic has rows for."""
-        records = self._spark.read.format("streamtopo").options(path=self._path, topic=self._topic).load()
-        return latest(typed(records, str, bytes)).select("key")
+        spans = {number: (extent.start, extent.end) for number, extent in self._extents().items()}
+        return latest(typed(self._topics.read(self._topic, spans), str, bytes)).select("key")
+
+    def _name(self, table: str) -> str:
+        """Of this topic: another one, of the same name too, has nothing of the table yet."""
+        return f"rollup:{table}:{self._extents()[0].topic}"
+
+    def _extents(self) -> Mapping[int, Extent]:
+        return self._topics.extents([self._topic])[self._topic]
 
 
 def _key(rows: DataFrame, keys: tuple[str, ...]) -> Column:
     return F.to_json(F.struct(*keys), _JSON).alias("key")
-
-
-def _name(table: str) -> str:
-    return f"rollup:{table}"

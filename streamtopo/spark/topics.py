@@ -55,6 +55,14 @@ class Topics(Protocol):
         """By partition, from the text of an offset of Spark's."""
         ...
 
+    def appended(self, name: str) -> int:
+        """The last number under which rows were appended by this name; 0 if there are none."""
+        ...
+
+    def append(self, topic: str, rows: DataFrame, name: str, number: int) -> None:
+        """Key and value of each, all of them and the number, or nothing; nothing if the name has this number."""
+        ...
+
 
 class EmbeddedTopics:
     def __init__(self, spark: SparkSession, log: str) -> None:
@@ -98,3 +106,11 @@ class EmbeddedTopics:
 
     def offsets(self, topic: str, text: str) -> dict[int, int]:
         return {int(name): end for name, end in json.loads(text).items() if name != "topic"}
+
+    def appended(self, name: str) -> int:
+        with closing(Bulk(self._path)) as bulk:
+            return bulk.appended(name) or 0
+
+    def append(self, topic: str, rows: DataFrame, name: str, number: int) -> None:
+        write = rows.write.format("streamtopo").mode("append").options(path=self._path, topic=topic)
+        write.options(commitId=name, commitNumber=str(number)).save()

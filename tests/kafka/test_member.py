@@ -109,7 +109,7 @@ def test_positions_wait_for_the_transaction_of_a_dead_member(log: KafkaLog) -> N
     assert member.commit(at(1, 1)).outcome is DONE
     dead = member._writes
     assert isinstance(dead, Transactions)
-    dead._begin()
+    dead.begin()
     dead._producer.send_offsets_to_transaction(places(at(2, 2)), member._consumer.consumer_group_metadata(), 10)
     assert member.committed([T0, T1]) is None
     dead.settle()

@@ -16,6 +16,7 @@ from streamtopo.spark.queries import Query, queried
 from streamtopo.spark.rollups import Run
 from streamtopo.spark.session import open_spark, settings_for
 from tests.logs.records import T0, T1
+from tests.spark.delivered import in_topic
 from tests.spark.rolling import HOUR, merged, recomputed
 
 
@@ -35,10 +36,13 @@ def main(url: str, out: str) -> None:
                 log = open_log(url)  # whose producer knows the new partition
             log.append(target, Columns([None, None], [b"b 5", b"\xff"], [hour * HOUR] * 2))
             for one in (merged, recomputed):
-                (done,) = Run(spark, one, url, out).commits()
+                (done,) = Run(spark, one, url, out, into="topic:out" if one is merged else None).commits()
                 seen.append([done.records, done.corrupt, done.rows])
             query = Query(spark, recomputed, url, f"{out}-query", "update")
             seen += [[done.records, done.corrupt, done.rows] for done in queried([query], "available-now")]
+        sunk = [sorted(in_topic(log))]
+        list(Run(spark, merged, url, f"{out}-since", 2 * HOUR, into="topic:out").commits())
+        sunk.append(sorted(in_topic(log)))
         tables = {"merged": out, "recomputed": out}
         rows = {
             name: sorted(
@@ -52,7 +56,9 @@ def main(url: str, out: str) -> None:
         values = [row.value for row in read_topic(spark, url, "t", value=str).orderBy("partition", "offset").collect()]
     log.close()
     Path(out).with_suffix(".json").write_text(
-        json.dumps({"seen": seen, "rows": rows, "streamed": sorted(map(list, streamed)), "values": values})
+        json.dumps(
+            {"seen": seen, "sunk": sunk, "rows": rows, "streamed": sorted(map(list, streamed)), "values": values}
+        )
     )
 
 

@@ -11,11 +11,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from streamtopo.errors import StreamtopoError
-from streamtopo.logs import Topic
+from streamtopo.logs import Log, Topic
 from streamtopo.logs.opening import open_log
+from streamtopo.records import Columns, TopicPartition
 from streamtopo.spark import read_topic
 from tests.kafka import brokers
-from tests.spark.rolling import HOUR
+from tests.long import long
+from tests.spark.delivered import in_topic
+from tests.spark.rolling import HOUR, rolled
 
 ROOT = Path(__file__).parents[2]
 
@@ -24,17 +27,42 @@ def test_rollups_from_kafka(tmp_path: Path) -> None:
     with brokers.running() as cluster:
         url = f"kafka://{cluster.address}"
         log = open_log(url)
-        log.create(Topic("t", 2, {"retention.ms": "-1"}))
+        for topic in ("t", "out"):
+            log.create(Topic(topic, 2, {"retention.ms": "-1"}))
         command = [sys.executable, "-m", "tests.spark.kafka_rolling", url, str(tmp_path / "out")]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr[-5000:]
+        assert written(log) == 2 + 3 + 3  # the last ones from another table, which lacks two rows
         log.close()
-    assert done.returncode == 0, done.stderr[-5000:]
     seen = json.loads((tmp_path / "out.json").read_text())
     rows = [[HOUR, "a", 2], [HOUR, "b", 1], [2 * HOUR, "b", 1]]
     assert seen["rows"] == {"merged": rows, "recomputed": rows}
     assert seen["streamed"] == rows
     assert seen["seen"] == [[3, 1, 2]] * 3 + [[3, 1, 3]] * 3
+    assert seen["sunk"] == [[[1, "a", 2], [1, "b", 1], [2, "b", 1]], [[2, "b", 1]]]
     assert seen["values"] == ["a 1", "a 2", "b 5", None, "b 5", None]
+
+
+def written(log: Log) -> int:
+    """Records, without what Kafka itself puts between them."""
+    return sum(len(log.read(TopicPartition("out", number), 0, 1 << 30).offsets) for number in range(2))
+
+
+@long
+@pytest.mark.parametrize("phase", ["before transaction", "after transaction", "after commit"])
+def test_a_run_into_kafka_that_is_killed_is_repeated(tmp_path: Path, phase: str) -> None:
+    with brokers.running() as cluster:
+        url = f"kafka://{cluster.address}"
+        log = open_log(url)
+        for topic in ("t", "out"):
+            log.create(Topic(topic, 2, {"retention.ms": "-1"}))
+        for number, text in enumerate((b"a 5", b"b 5")):
+            log.append(TopicPartition("t", number), Columns([None] * 2, [text, b"c 1"], [HOUR, 2 * HOUR]))
+            assert rolled(url, tmp_path / "out", phase if number else "", "topic:out") == bool(number)
+        assert not rolled(url, tmp_path / "out", "", "topic:out")
+        assert in_topic(log) == {(1, "a", 1), (1, "b", 1), (2, "c", 2)}
+        assert written(log) == 2 + 3
+        log.close()
 
 
 def test_without_the_connector_that_is_said(spark: SparkSession) -> None:

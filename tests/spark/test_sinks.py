@@ -92,6 +92,18 @@ def test_an_output_that_was_computed_anew_replaces_everything(spark: SparkSessio
     assert in_topic(log) == {(2, "b", 1)}
 
 
+def test_each_topic_gets_the_whole_table(spark: SparkSession, log: EmbeddedLog) -> None:
+    for topic in ("first", "out"):
+        log.create(Topic(topic, 2))
+        feed(log, 0, (1 if topic == "first" else 2, "a"))
+        run(spark, log, f"topic:{topic}")
+    assert in_topic(log) == in_table(spark, log) == {(1, "a", 1), (2, "a", 1)}
+    log.delete("out")
+    log.create(Topic("out", 2))
+    run(spark, log, "topic:out")
+    assert in_topic(log) == in_table(spark, log)
+
+
 def test_types_in_sql(spark: SparkSession, log: EmbeddedLog) -> None:
     typed = rollup("kinds", every="1 day", topic="t")(
         lambda records: records.groupBy("day").agg({"timestamp": "max"}).selectExpr(

@@ -11,6 +11,7 @@ from weakref import WeakSet
 from streamtopo.logs import GroupState, Topic
 from streamtopo.logs.groups import check_no_members
 from streamtopo.logs.kafka.admin import Admin
+from streamtopo.logs.kafka.appending import Appender
 from streamtopo.logs.kafka.failing import absent
 from streamtopo.logs.kafka.member import KafkaMember
 from streamtopo.logs.kafka.reader import Reader
@@ -57,6 +58,10 @@ class KafkaLog:
         with self._one_writer:
             self._writer = self._writer or Writer(self._settings)
             return self._writer.append(target, columns)
+
+    def appender(self, name: str) -> Appender:
+        """For what is appended once, by one at a time of this name: others of it write nothing more."""
+        return Appender(self._settings, self._admin, self._reader, name)
 
     def read(self, source: TopicPartition, offset: int, limit: int, most_bytes: float = inf) -> Batch:
         self._check(source)

@@ -27,6 +27,7 @@ from streamtopo.logs.kafka.failing import (
 )
 from streamtopo.logs.kafka.messages import at_end, batch_of, consumed, runs
 from streamtopo.logs.kafka.settings import Settings
+from streamtopo.logs.kafka.slots import Slot
 from streamtopo.logs.kafka.transactions import Deliveries, Transactions, Writes
 from streamtopo.records import Batch, Columns, Position, TopicPartition
 
@@ -67,7 +68,8 @@ class KafkaMember:
         self._failure: BaseException | None = None
         self._left = False
         self._counts: dict[str, int] = {}
-        self._writes: Writes = Transactions(settings, group) if exactly_once else Deliveries(settings)
+        self._slot = Slot(group) if exactly_once else None
+        self._writes: Writes = Transactions(settings.producer(self._slot.id)) if self._slot else Deliveries(settings)
         self._known = False
         """Whether the group has given us anything yet."""
         self._join(self._usable_protocol())
@@ -273,6 +275,8 @@ class KafkaMember:
             self._left = True
             self._revoking = ignored
             self._writes.close()
+            if self._slot is not None:
+                self._slot.free()
             self._consumer.close()
 
     # -- what the group says, in the middle of a poll

@@ -83,10 +83,10 @@ class Settings:
             conf = self._client(_GROUP | conf | {"partition.assignment.strategy": "range"}, without=_PRODUCER.keys())
         return conf | ({"client.id": f"{conf['client.id']}{_AT}{address}"} if address else {})
 
-    def producer(self, transactional_id: str | None = None) -> dict[str, Any]:
+    def producer(self, transactional_id: str | None = None, *, within_ms: int = _TRANSACTION_MS) -> dict[str, Any]:
         conf = dict(_PRODUCER)
         if transactional_id:
-            conf |= {"transactional.id": transactional_id, "transaction.timeout.ms": _TRANSACTION_MS}
+            conf |= {"transactional.id": transactional_id, "transaction.timeout.ms": within_ms}
         return self._client(conf, without=_CONSUMER.keys() | _GROUP.keys() | {"group.protocol"})
 
     @property

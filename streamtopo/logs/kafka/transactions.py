@@ -16,7 +16,6 @@ from streamtopo.logs.kafka.admin import places
 from streamtopo.logs.kafka.bounded import returned
 from streamtopo.logs.kafka.failing import PURGED, Complaints, error_of, explained, reason_of
 from streamtopo.logs.kafka.settings import PATIENCE, Settings
-from streamtopo.logs.kafka.slots import Slot
 from streamtopo.logs.kafka.writer import produce
 from streamtopo.records import Columns, Position, TopicPartition
 
@@ -53,9 +52,9 @@ class _Delivered:
 class Transactions:
     """One transaction at a time, begun when there is something for it."""
 
-    def __init__(self, settings: Settings, group: str) -> None:
-        self._slot = Slot(group)
-        self._conf = settings.producer(self._slot.id) | {"error_cb": Complaints()}
+    def __init__(self, conf: Mapping[str, Any]) -> None:
+        """With a transactional id: what another producer began under it is ended now."""
+        self._conf = {**conf, "error_cb": Complaints()}
         self._begun = False
         self._broken = ""
         """Why nothing can be added to the transaction any more."""
@@ -63,7 +62,7 @@ class Transactions:
         self._renew()
 
     def send(self, target: TopicPartition, columns: Columns) -> None:
-        self._begin()
+        self.begin()
         if self._broken:
             return
         self._delivered.sent.add(target)
@@ -80,7 +79,7 @@ class Transactions:
         if self._broken:
             return Committed(Outcome.NOT_DONE, reason=self._delivered.failure or self._broken)
         try:
-            self._begin()
+            self.begin()
             # A position that cannot be sent has not been committed, whatever the reason.
             if positions and not self._sent(places(positions), consumer.consumer_group_metadata()):
                 return Committed(Outcome.NOT_DONE, reason="the group's coordinator did not answer")
@@ -121,9 +120,8 @@ class Transactions:
 
     def close(self) -> None:
         self.abort()
-        self._slot.free()
 
-    def _begin(self) -> None:
+    def begin(self) -> None:
         if self._begun:
             return
         try:

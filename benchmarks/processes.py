@@ -9,10 +9,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from multiprocessing import get_context
 from pathlib import Path
+from threading import Event
 
 from benchmarks.machine import ROOT
 from benchmarks.places import Site
@@ -108,3 +109,27 @@ def most_memory(pid: int) -> float:
     found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
     assert found is not None
     return int(found[1]) * 1024 / 1e6
+
+
+@contextmanager
+def watched() -> Iterator[Callable[[], float]]:
+    """Megabytes that this process and all below it had together at the worst moment; what they share counts once."""
+    most, ended = 0.0, Event()
+
+    def watch() -> None:
+        nonlocal most
+        while not ended.wait(_LOOK * 10):
+            with suppress(OSError):  # one of them has just ended
+                most = max(most, sum(map(_share, (os.getpid(), *_below(os.getpid())))))
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(watch)
+        try:
+            yield lambda: most
+        finally:
+            ended.set()
+
+
+def _share(pid: int) -> float:
+    found = re.search(r"\nPss:\s+(\d+) kB", Path(f"/proc/{pid}/smaps_rollup").read_text())
+    return int(found[1]) * 1024 / 1e6 if found else 0.0

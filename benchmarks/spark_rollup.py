@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.data import create, events, fill, repeating_users
 from benchmarks.machine import commit, load, this_machine
+from benchmarks.processes import in_a_process, watched
 from benchmarks.spark import Event
 from streamtopo.logs.embedded import EmbeddedLog
 from streamtopo.spark import rollup
@@ -33,31 +34,31 @@ def main() -> None:
     parser.add_argument("--cores", type=int, nargs="+", default=[2, 1], help="each runs the largest; the first all")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
-        logs = {records: filled(Path(directory) / str(records), records) for records in sorted(options.records)}
-        print("| cores | records | seconds | with 1 % more |\n|--:|--:|--:|--:|", flush=True)
+        logs = {records: Path(directory) / str(records) for records in sorted(options.records)}
+        for records, path in logs.items():
+            in_a_process(add, path, records)
+        print("| cores | records | seconds | with 1 % more | MB |\n|--:|--:|--:|--:|--:|", flush=True)
         for cores in options.cores:
             chosen = logs if cores == options.cores[0] else dict([max(logs.items())])
-            with open_spark("benchmark", master=f"local[{cores}]", settings={"spark.ui.enabled": "false"}) as spark:
-                list(Run(spark, by_user, f"embedded:{min(logs.items())[1]}", f"{directory}/warm-{cores}").commits())
+            spark = open_spark("benchmark", master=f"local[{cores}]", settings={"spark.ui.enabled": "false"})
+            with spark as session, watched() as most:
+                list(Run(session, by_user, f"embedded:{min(logs.items())[1]}", f"{directory}/warm-{cores}").commits())
                 for records, path in chosen.items():
-                    run = Run(spark, by_user, f"embedded:{path}", f"{directory}/out-{cores}-{records}")
+                    run = Run(session, by_user, f"embedded:{path}", f"{directory}/out-{cores}-{records}")
                     first = done(run, None if cores == options.cores[0] else records + records // 100)
-                    if cores != options.cores[0]:
-                        print(f"| {cores} | {first.records:,} | {first.seconds:.1f} | |", flush=True)
-                        continue
-                    with closing(EmbeddedLog(path, synchronous="normal")) as log:
-                        fill(log, "events", events(repeating_users(records // 100)))
-                    second = done(run, records // 100)
-                    print(f"| {cores} | {records:,} | {first.seconds:.1f} | {second.seconds:.1f} |", flush=True)
+                    memory, news = most(), ""
+                    if cores == options.cores[0]:
+                        in_a_process(add, path, records // 100)
+                        news = f"{done(run, records // 100).seconds:.1f}"
+                    print(f"| {cores} | {first.records:,} | {first.seconds:.1f} | {news} | {memory:,.0f} |", flush=True)
     machine = this_machine()
     print(f"\n{machine.cpu}, {machine.cores} cores, Python {machine.python}, commit {commit()}, load {load()}")
 
 
-def filled(path: Path, records: int) -> Path:
+def add(path: Path, records: int) -> None:
     with closing(EmbeddedLog(path, synchronous="normal")) as log:
         create(log, "events")
         fill(log, "events", events(repeating_users(records)))
-    return path
 
 
 def done(run: Run, records: int | None) -> Done:

@@ -41,11 +41,18 @@ class _Delivered:
         self.ends: dict[TopicPartition, int] = {}
         self.failure: str = ""
 
-    def __call__(self, error: Any, message: Any) -> None:
-        target = TopicPartition(message.topic(), message.partition())
+    def last(self, error: Any, message: Any) -> None:
+        """Of several records for a partition."""
         if error is None:
+            target = TopicPartition(message.topic(), message.partition())
             self.ends[target] = max(message.offset() + 1, self.ends.get(target, 0))
-        elif not self.failure and error.code() not in PURGED:  # those follow from another one's failure
+        else:
+            self.other(error, message)
+
+    def other(self, error: Any, message: Any) -> None:
+        """Any record: this is called for each, and nearly always there is nothing to it."""
+        if error is not None and not self.failure and error.code() not in PURGED:  # those follow from another failure
+            target = TopicPartition(message.topic(), message.partition())
             self.failure = f"a record for {target} was not taken: {reason_of(error)}"
 
 
@@ -67,7 +74,7 @@ class Transactions:
             return
         self._delivered.sent.add(target)
         try:
-            produce(self._producer, target, columns, self._delivered, each=False)
+            produce(self._producer, target, columns, self._delivered.last)
         except KafkaException as error:
             if not over(error_of(error)):
                 raise LogError(f"a record cannot be written to {target}: {reason_of(error_of(error))}") from error
@@ -161,7 +168,7 @@ class Deliveries:
 
     def send(self, target: TopicPartition, columns: Columns) -> None:
         with explained(f"write to {target}"):
-            produce(self._producer, target, columns, self._delivered)
+            produce(self._producer, target, columns, self._delivered.last, others=self._delivered.other)
         self._producer.poll(0)
 
     def commit(self, positions: Mapping[TopicPartition, Position], consumer: Any) -> Committed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import chain, repeat
 from typing import Any
 
@@ -25,7 +26,8 @@ class Writer:
         """Returns the offset behind the last one."""
         delivered: list[tuple[Any, int]] = []
         with explained(f"write to {target}"):
-            produce(self._producer, target, columns, lambda error, message: delivered.append((error, message.offset())))
+            told = partial(_tell, delivered)
+            produce(self._producer, target, columns, told, others=told)
             left = self._producer.flush(PATIENCE)
         if left:
             self._producer.purge()
@@ -38,10 +40,13 @@ class Writer:
         return max(offset for _, offset in delivered) + 1
 
 
-def produce(producer: Any, target: TopicPartition, columns: Columns, done: Any, *, each: bool = True) -> None:
-    """Hand the records to the producer, which sends them beside us; `done` is called for each, or for the last."""
-    count = len(columns.keys)
-    told = repeat(done, count) if each else chain(repeat(None, count - 1), [done])
+def _tell(delivered: list[tuple[Any, int]], error: Any, message: Any) -> None:
+    delivered.append((error, message.offset()))
+
+
+def produce(producer: Any, target: TopicPartition, columns: Columns, last: Any, *, others: Any = None) -> None:
+    """Hand the records to the producer, which sends them beside us and calls `last` for the last, `others` before."""
+    told = chain(repeat(others, len(columns.keys) - 1), [last])
     headers = [map(list, columns.headers)] if columns.headers else []
     keys, values, times = columns.keys, columns.values, columns.timestamps
     put = producer.produce

@@ -13,7 +13,7 @@ from streamtopo.records import Batch, Columns, Headers, TopicPartition
 _MESSAGE: Any = Message
 """Its methods, to be called by `map`: what they are annotated to return may be None, as it is in some errors."""
 MOST = 10_000
-"""Messages that are asked for at once: with four times as many, each is out of the processor's caches when it is looked at."""
+"""Messages that are asked for at once: of four times as many, none is in the processor's caches when its turn comes."""
 
 
 def consumed(consumer: Any, limit: int, timeout: float) -> list[Any]:

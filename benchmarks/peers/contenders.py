@@ -45,13 +45,13 @@ class Contender:
 # -- ours
 
 
-def ours(guarantee: str) -> Callable[[Job], list[str]]:
+def ours(guarantee: str, *settings: str) -> Callable[[Job], list[str]]:
     def command(job: Job) -> list[str]:
         app = {"every-update": "keyed-count", "restore": "keyed-count"}.get(job.workload.name, job.workload.name)
         options = ["--log", f"kafka://{job.brokers}", "--state-dir", str(job.state), "--guarantee", guarantee]
         options += ["--cache", "0"] if job.workload.name == "every-update" else []
         place = f"benchmarks.peers.programs.ours:{app.replace('-', '_')}"
-        return [sys.executable, "-m", "streamtopo", "worker", place, *options]
+        return [sys.executable, "-m", "streamtopo", "worker", place, *options, *settings]
 
     return command
 
@@ -112,6 +112,8 @@ _ALONE = ("map-filter", "keyed-count", "every-update", "latency")
 def contenders() -> Iterator[Contender]:
     for guarantee in (EXACTLY, AT_LEAST):
         yield Contender("streamtopo", guarantee, "", ours(guarantee.replace(" ", "-")))
+    seldom = ours("at-least-once", "--commit-interval", "1s")
+    yield Contender("streamtopo", AT_LEAST, "commits each second", seldom, EVERY - {"latency", "restore"})
     for guarantee in (EXACTLY, AT_LEAST):
         yield Contender("client alone", guarantee, "", raw(guarantee.replace(" ", "-")), _ALONE)
     for guarantee, given, done in ((EXACTLY, _EXACTLY, EVERY), (AT_LEAST, {}, EVERY - {"restore"})):

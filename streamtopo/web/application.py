@@ -9,6 +9,7 @@ from urllib.parse import unquote_to_bytes
 
 import orjson
 from starlette.applications import Starlette
+from starlette.convertors import Convertor, register_url_convertor
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
@@ -58,6 +59,21 @@ class JSON(Response):
         return orjson.dumps(content)
 
 
+class _RowKey(Convertor[str]):
+    """Anything; Starlette's own `path` ends at a line break."""
+
+    regex = "(?s:.*)"
+
+    def convert(self, value: str) -> str:
+        return value
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+register_url_convertor("row_key", _RowKey())
+
+
 def application(served: Served | Callable[[], Served], *, token: str | None = None) -> Starlette:
     """To be mounted in a service, `served` being its app, or a function that finds it when it is there.
 
@@ -71,7 +87,7 @@ def application(served: Served | Callable[[], Served], *, token: str | None = No
     routes = [
         Route("/stores", pages.stores, middleware=guards),
         Route("/stores/{store}", pages.rows, middleware=guards),
-        Route("/stores/{store}/{key:path}", pages.row, middleware=guards),
+        Route("/stores/{store}/{key:row_key}", pages.row, middleware=guards),
         Route("/tasks", pages.tasks, middleware=guards),
         Route("/topology", pages.topology, middleware=guards),
         Route("/health/live", pages.live),
@@ -261,9 +277,9 @@ class _AsAsked:
             return
         asked = scope.get("raw_path") or b"/"
         try:
-            unquote_to_bytes(asked).decode()
+            unquote_to_bytes(asked + b"?" + scope["query_string"]).decode()
         except UnicodeDecodeError as error:
-            await JSON({"error": f"the path is not UTF-8: {error}"}, 422)(scope, receive, send)
+            await JSON({"error": f"the path, or the query behind it, is not UTF-8: {error}"}, 422)(scope, receive, send)
             return
         if scope["path"].endswith("/") and not asked.partition(b"?")[0].endswith((b"/", b"%2F", b"%2f")):
             scope = {**scope, "path": scope["path"].removesuffix("/")}

@@ -7,6 +7,7 @@ import json
 import socket
 from collections.abc import AsyncIterator
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -69,7 +70,7 @@ async def test_rows_and_ranges(app: AsyncApp) -> None:
         ("/stores/counts?limit=10001", 422, "give a number up to 10000"),
         ("/stores/counts/apple?partition=7", 422, "has the partitions 0 to 2, not 7"),
         ("/stores/counts/apple?wait=soon", 422, "is not a duration"),
-        ("/stores/counts/%FF", 422, "the path is not UTF-8"),
+        ("/stores/counts/%FF", 422, "is not UTF-8"),
         ("/topology?format=gif", 422, 'there is no format "gif"'),
     ],
 )
@@ -147,7 +148,7 @@ async def test_an_empty_token_is_refused(app: AsyncApp) -> None:
 async def test_every_path_is_described(app: AsyncApp) -> None:
     async with client_of(app) as client:
         document = (await client.get("/openapi.json")).json()
-        routes = {route.path.replace(":path", "") for route in application(app).routes}  # type: ignore[attr-defined]
+        routes = {route.path.replace(":row_key", "") for route in application(app).routes}  # type: ignore[attr-defined]
         assert document["paths"].keys() == routes - {"/openapi.json", "/rows"}
         for path in document["paths"]:
             answer = await client.get(path.format(store="counts", key="apple"))
@@ -188,3 +189,21 @@ async def test_keys_that_are_no_text(url: str, log: Log, options: dict[str, Any]
             assert answer.json()["value"] == {"item": "tea"}
             assert (await client.get("/stores/orders/seven")).status_code == 422
             assert json.loads((await client.get("/stores/orders?from=-10&to=-5")).text)["rows"][0]["key"] == -7
+
+
+async def test_keys_with_line_breaks_are_not_cut(app: AsyncApp, log: EmbeddedLog) -> None:
+    keys = ["apple\n", "apple\npie", "\n"]
+    send(log, *keys)
+    async with client_of(app) as client:
+        for key in keys:
+            path = f"/stores/counts/{quote(key)}"
+            while (answer := await client.get(path)).status_code == 404:
+                await asyncio.sleep(0.001)
+            assert answer.json() == {"key": key, "value": 1, "timestamp": 1000}
+
+
+@pytest.mark.parametrize("path", ["?from=%FF", "?to=a%ff", "?prefix=%C3", "/apple?wait=%FF"])
+async def test_bytes_that_are_no_text_are_no_key(app: AsyncApp, path: str) -> None:
+    async with client_of(app) as client:
+        answer = await client.get(f"/stores/counts{path}")
+        assert (answer.status_code, "is not UTF-8" in answer.json()["error"]) == (422, True)

@@ -11,7 +11,8 @@ type_names = "a string like '250ms', '10s', '5m', '1h' or '1d', a timedelta, or 
 Duration = str | int | timedelta
 
 _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_PATTERN = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
+_PATTERN = re.compile(r"(\d{1,15}(?:\.\d+)?)\s*(ms|s|m|h|d)")
+"""With so many digits at most, it is a number that clocks can be compared with."""
 
 
 def milliseconds(duration: Duration) -> int:

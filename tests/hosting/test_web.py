@@ -70,6 +70,7 @@ async def test_rows_and_ranges(app: AsyncApp) -> None:
         ("/stores/counts?limit=10001", 422, "give a number up to 10000"),
         ("/stores/counts/apple?partition=7", 422, "has the partitions 0 to 2, not 7"),
         ("/stores/counts/apple?wait=soon", 422, "is not a duration"),
+        (f"/stores/counts/apple?wait={'9' * 400}d", 422, "is not a duration"),
         ("/stores/counts/%FF", 422, "is not UTF-8"),
         ("/topology?format=gif", 422, 'there is no format "gif"'),
     ],

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import threading
 from collections.abc import AsyncIterator
+from importlib import import_module
 from typing import Any
 from urllib.parse import quote
 
@@ -15,6 +17,7 @@ from click.testing import CliRunner
 
 from streamtopo import StreamsBuilder, host
 from streamtopo.errors import ConfigError
+from streamtopo.hosting import peers
 from streamtopo.hosting.app import AsyncApp
 from streamtopo.logs import Log
 from streamtopo.logs.embedded import EmbeddedLog
@@ -208,3 +211,19 @@ async def test_bytes_that_are_no_text_are_no_key(app: AsyncApp, path: str) -> No
     async with client_of(app) as client:
         answer = await client.get(f"/stores/counts{path}")
         assert (answer.status_code, "is not UTF-8" in answer.json()["error"]) == (422, True)
+
+
+async def test_many_rows_for_other_processes_are_read_beside_the_loop(
+    app: AsyncApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_the_loop = []
+
+    def answer(*question: Any) -> Any:
+        on_the_loop.append(threading.current_thread() is threading.main_thread())
+        return peers.answer(*question)
+
+    monkeypatch.setattr(import_module("streamtopo.web.application"), "answer", answer)
+    async with client_of(app) as client:
+        for asked in ({"key": "YXBwbGU="}, {"span": ["", None, False, None]}):
+            assert (await client.post("/rows", json={"store": "counts", "partition": 0, **asked})).status_code == 200
+    assert on_the_loop == [True, False]

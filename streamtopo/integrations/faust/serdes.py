@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from faust.serializers.codecs import get_codec
 from faust.serializers.registry import Registry
 from faust.types import CodecArg
 
@@ -29,6 +30,7 @@ def faust_serde(kind: Any = None, codec: CodecArg = "json") -> Serde:
     codec = getattr(options, "serializer", None) or codec
     registry: Any = Registry(value_serializer=codec)
     expected = kind if isinstance(kind, type) else object
+    null = b"null" if _reads_null(codec) else None
 
     def encode(value: Any) -> bytes:
         if not isinstance(value, expected):
@@ -39,7 +41,15 @@ def faust_serde(kind: Any = None, codec: CodecArg = "json") -> Serde:
         return data
 
     def decode(data: bytes) -> Any:
-        return None if data == b"null" else registry.loads_value(kind, data)
+        return None if data == null else registry.loads_value(kind, data)
 
     plain = kind in (str, bytes, int, float)
     return Serde(f"faust {short_name(kind)} as {codec}", encode, decode, mutable=not plain)
+
+
+def _reads_null(codec: CodecArg) -> bool:
+    """Whether these bytes are a None; where text is written as it is, they are a text."""
+    try:
+        return get_codec(codec).loads(b"null") is None
+    except Exception:
+        return False

@@ -60,6 +60,8 @@ class Place:
         (Small, "json", Small(x=3)),
         (str, "json", "täxt"),
         (str, "raw", "täxt"),
+        (str, "raw", "null"),
+        (bytes, "raw", b"null"),
         (bytes, "raw", b"\0\xff"),
         (int, "json", 3),
         (float, "json", 0.5),

@@ -161,7 +161,8 @@ class Query:
     def _by_key(self, key: Any, asked: str) -> tuple[bytes, Place]:
         self._check(_BY_KEY, asked)
         data = self._encoded(key)
-        return data, self._place(data)
+        (inner,) = self.spec.key.inner_keys([data])
+        return data, self._place(inner or b"")
 
     def _check(self, kinds: Iterable[Kind], asked: str) -> None:
         if self.spec.kind not in kinds:

@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 
-from streamtopo import Processor, ProcessorContext, Record, StreamsBuilder, host
+from streamtopo import Processor, ProcessorContext, Record, StreamsBuilder, Windowed, Windows, host
 from streamtopo.errors import SerdeError
 from streamtopo.hosting.answers import Found, NotOwner, QueryError, Restoring, UnknownStore
 from streamtopo.hosting.app import App
+from streamtopo.hosting.committed import Committed
 from streamtopo.logs import Log
 from streamtopo.stores.build import key_value_store
 from tests.hosting.conftest import PATIENCE, counting, send, until
@@ -304,3 +305,19 @@ def test_a_scan_that_is_open_as_its_task_closes_ends_with_a_typed_answer(app: Ap
     app.close()
     with pytest.raises((NotOwner, Restoring)):
         list(rows)
+
+
+def test_a_windowed_key_lies_in_the_partition_of_its_inner_key(
+    url: str, log: Log, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a store without segments too. Other processes are asked for that partition, and answer for what they have."""
+    monkeypatch.setattr(Committed, "_tasks_beside", lambda *_: [])
+    builder = StreamsBuilder("doubled")
+    counted = builder.stream("in", key=str, value=str).group_by_key().windowed_by(Windows.tumbling("1s")).count()
+    counted.map_values(lambda count: 2 * count, name="doubled").to_stream().to("out")
+    send(log, *WORDS)
+    with host(builder, url, **options) as app:
+        app.ready(PATIENCE)
+        doubled = app.query("doubled")
+        until(lambda: doubled.count() == len(WORDS))
+        assert [doubled.get(Windowed(word, 1000, 2000)) for word in WORDS] == [2] * len(WORDS)

@@ -52,8 +52,12 @@ class Known(NamedTuple):
 
 
 def stores_of(plan: Plan) -> dict[str, Known]:
+    """Those that can be asked: not what a join waits for, whose keys only the join knows."""
     return {
-        spec.name: Known(spec, subtopology.number) for subtopology in plan.subtopologies for spec in subtopology.stores
+        spec.name: Known(spec, subtopology.number)
+        for subtopology in plan.subtopologies
+        for spec in subtopology.stores
+        if spec.kind is not Kind.JOIN
     }
 
 
@@ -62,9 +66,6 @@ def known(plan: Plan, store: str) -> Known:
     if store not in stores:
         names = ", ".join(sorted(stores)) or "none"
         raise UnknownStore(f'there is no store "{store}"; the topology has {names}')
-    spec = stores[store].spec
-    if spec.timed and not spec.key.window_bytes:
-        raise UnknownStore(f'store "{store}" has what a join waits for, which cannot be asked; ask for what it joins')
     return stores[store]
 
 

@@ -91,6 +91,16 @@ def test_questions_that_make_no_sense_say_why(app: App) -> None:
         app.query("counts").get(None)
 
 
+def test_what_a_join_waits_for_is_no_store_to_be_asked(url: str, log: Log, options: dict[str, Any]) -> None:
+    builder = StreamsBuilder("joined")
+    left, right = (builder.stream(topic, key=str, value=str) for topic in ("in", "out"))
+    left.join(right, lambda one, other: one + other, within="1m").group_by_key().count(name="joined")
+    with host(builder, url, **options) as app:
+        (waiting, _) = (one.name for one in builder.build().subtopologies()[0].stores if one.name != "joined")
+        with pytest.raises(UnknownStore, match=f'there is no store "{waiting}"; the topology has joined'):
+            app.query(waiting)
+
+
 def test_a_thousand_threads_ask_while_the_engine_works(app: App, log: Log) -> None:
     done = threading.Event()
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import http.client
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 _PATIENCE = 10.0
@@ -44,9 +45,20 @@ class Connections:
                 connection.close()
             return response.status, answer
 
+    def forget_others(self, addresses: Container[str]) -> None:
+        """Close what is kept for processes that are gone: nobody would ask them again, and find out."""
+        for address in list(self._idle):
+            if address not in addresses:
+                _close(self._idle[address])
+
     def close(self) -> None:
         """Those that are in use just now are closed behind their answer."""
         self._closed = True
-        for idle in self._idle.values():
-            while idle:
-                idle.pop().close()
+        for idle in list(self._idle.values()):
+            _close(idle)
+
+
+def _close(idle: list[http.client.HTTPConnection]) -> None:
+    while idle:
+        with suppress(IndexError):  # another thread has taken the last one
+            idle.pop().close()

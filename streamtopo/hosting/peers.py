@@ -143,6 +143,7 @@ class Peers:
                     }
                 )
                 self._known = (time.monotonic() + _FRESH, owners)
+                self._connections.forget_others(set(owners.values()))
             return owners
 
     def _post(self, address: str, question: dict[str, Any]) -> dict[str, Any]:

@@ -88,3 +88,13 @@ def test_where_nobody_answers_that_is_an_error(connections: Connections) -> None
         assert server.closed.acquire(timeout=60)
     with pytest.raises(ConnectionRefusedError):
         connections.post(server.address, "/rows", b"?", {})
+
+
+def test_those_to_processes_that_are_gone_are_closed(connections: Connections) -> None:
+    with serving(answers=9) as staying, serving(answers=9) as going:
+        for server in (staying, going):
+            connections.post(server.address, "/rows", b"?", {})
+        connections.forget_others({staying.address})
+        assert going.closed.acquire(timeout=60)
+        assert connections.post(staying.address, "/rows", b"?", {}) == (200, b"/rows 1")
+        assert connections.post(going.address, "/rows", b"?", {}) == (200, b"/rows 2")

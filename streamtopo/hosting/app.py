@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, NamedTuple
@@ -218,6 +219,16 @@ class Hosted:
             logger.warning("the engine did not end in time; what it has not committed will be done again")
         return joined
 
+    def _end_by_itself(self) -> None:
+        """When the engine has ended, with nobody there who waits for it."""
+        self._engine.stop()
+
+        def end() -> None:
+            self._engine.join()
+            self._end(True, time.monotonic() + self.settings.close_timeout)
+
+        threading.Thread(target=end, name="streamtopo closing", daemon=True).start()
+
     def _close_log(self) -> None:
         if self._url and self._log is not None:
             self._url = ""
@@ -278,7 +289,7 @@ class AsyncApp(Hosted):
         try:
             await self._life.wait_async(_begun, None)
         except BaseException:  # cancelled: nobody is going to close it
-            self._engine.stop()
+            self._end_by_itself()
             raise
         self._check_started()
 
@@ -311,8 +322,12 @@ class AsyncApp(Hosted):
         given = self.settings.close_timeout if timeout is None else _seconds(timeout) or 0.0
         deadline = time.monotonic() + given
         self._engine.stop()
-        ended = await self._life.wait_async(lambda state: state.over, given)
-        return await asyncio.to_thread(self._end, ended and self._engine.join(1.0), deadline)
+        try:
+            ended = await self._life.wait_async(lambda state: state.over, given)
+            return await asyncio.to_thread(self._end, ended and self._engine.join(1.0), deadline)
+        except asyncio.CancelledError:
+            self._end_by_itself()
+            raise
 
 
 def _begun(state: AppState) -> bool:

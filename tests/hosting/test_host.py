@@ -476,3 +476,26 @@ def test_a_hundred_starts_leave_nothing(tmp_path: Path, options: dict[str, Any])
     assert threading.active_count() <= threads, threading.enumerate()
     assert len(os.listdir("/proc/self/fd")) <= files
     assert _resident() - memory < 30_000_000
+
+
+async def test_a_start_and_an_end_that_are_cancelled_leave_nothing(tmp_path: Path, options: dict[str, Any]) -> None:
+    url = f"embedded:{tmp_path / 'small'}?synchronous=normal"
+    hosted = host(counting(), url, create_topics=1, **options)
+    async with hosted as app:
+        await app.ready(PATIENCE)
+    before = len(os.listdir("/proc/self/fd")) + 3
+    for _ in range(5):
+        starting = asyncio.create_task(hosted.__aenter__())
+        await asyncio.sleep(0)
+        starting.cancel()
+        with suppress(asyncio.CancelledError):
+            await starting
+        app = await hosted.__aenter__()
+        leaving = asyncio.create_task(hosted.__aexit__())
+        await asyncio.sleep(0)
+        leaving.cancel()
+        with suppress(asyncio.CancelledError):
+            await leaving
+    until(lambda: not {"streamtopo engine", "streamtopo closing"} & {thread.name for thread in threading.enumerate()})
+    until(without_hearts)
+    assert len(os.listdir("/proc/self/fd")) <= before

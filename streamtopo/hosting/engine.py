@@ -44,7 +44,8 @@ class Engine(ABC):
         self._life = life
         self._on_uncaught = on_uncaught
         self._stopping = threading.Event()
-        self._looking = threading.Lock()
+        self._looking = threading.RLock()
+        """Again by the same thread, if what watches the state scales the app."""
         self._thread = threading.Thread(target=self._work, name="streamtopo engine", daemon=True)
 
     @abstractmethod

@@ -72,6 +72,24 @@ def test_a_watcher_that_raises_is_logged(
     assert "ZeroDivisionError" in caplog.text
 
 
+def test_a_watcher_may_scale_the_app(url: str, log: Log, options: dict[str, Any]) -> None:
+    apps: list[App] = []
+    done = threading.Event()
+
+    def watch(new: AppState, old: AppState) -> None:
+        if new is AppState.RUNNING and apps and apps[0].workers == 3:
+            apps[0].scale(2)
+            done.set()
+
+    with host(counting(), url, on_state_change=watch, **options) as app:
+        apps.append(app)
+        app.ready(PATIENCE)
+        app.scale(3)
+        assert done.wait(60)
+        app.ready(PATIENCE)
+        assert app.workers == 2
+
+
 def test_two_in_one_process_share_the_work(url: str, log: Log, options: dict[str, Any]) -> None:
     interval, threshold = sys.getswitchinterval(), gc.get_threshold()
     with host(counting(), url, **options) as one:

@@ -37,7 +37,7 @@ def add_views(app: faust.App, path: str, find: Callable[[], AsyncApp], token: st
         async def post(self, request: Request, **kwargs: Any) -> Response:
             return await answered(self, request, await self.read_request_content(request))
 
-    app.page(path + "/{rest:.*}", name=path.strip("/"))(Topology)
+    app.page(path + "/{rest:(?s:.*)}", name=path.strip("/"))(Topology)
 
 
 def _scope(request: Any, path: str) -> dict[str, Any]:
@@ -50,6 +50,7 @@ def _scope(request: Any, path: str) -> dict[str, Any]:
         "method": request.method,
         "scheme": request.scheme,
         "path": unquote(raw_path).removeprefix(path),
+        "raw_path": raw_path.encode(errors="surrogateescape"),
         "query_string": query.encode(),
         "root_path": "",
         "headers": [(name.lower().encode(), value.encode()) for name, value in request.headers.items()],

@@ -102,6 +102,8 @@ def test_a_worker_runs_both_and_answers_for_both(tmp_path: Path, log: EmbeddedLo
     assert get(port, f"/streamtopo/stores/counts/{urllib.parse.quote('c/d', safe='')}") == row
     assert [row["key"] for row in get(port, "/streamtopo/stores/counts?from=b")["rows"]] == ["b", "c/d"]
     assert get(port, "/streamtopo/stores/counts/nothing") == get(port, "/streamtopo/stores/count") == 404
+    assert get(port, "/streamtopo/stores/counts/%FF") == 422
+    assert get(port, "/streamtopo/stores/counts/line%0Abreak?partition=9") == 422  # it was found, and is refused
     assert get(port, "/streamtopo/stores", token="other") == 401
     assert get(port, "/streamtopo/health/ready", token="") == {"state": "running"}
     assert json.loads(command(tmp_path, "streamtopo-query", "counts", "a")) == {"key": "a", "value": 2}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import signal
@@ -20,6 +21,8 @@ _SOON = 5.0
 """A worker that fails within so many seconds is replaced later and later."""
 _DELAYS = (0.0, 0.1, 0.3, 1.0, 3.0)
 """Seconds to wait after each such failure; in the end always the last."""
+_PARTING = 5.0
+"""Seconds that the end of the program waits for an engine that is still at work."""
 
 
 class Uncaught(Enum):
@@ -73,6 +76,7 @@ class Engine(ABC):
         """Have it commit and come to its end, if it is at work; from any thread."""
 
     def start(self) -> None:
+        _at_work.add(self)
         self._thread.start()
 
     def scale(self, workers: int) -> None:
@@ -112,6 +116,7 @@ class Engine(ABC):
             self._fail(error)
         self._life.move(AppState.PENDING_SHUTDOWN)
         self._life.move(AppState.NOT_RUNNING)
+        _at_work.discard(self)
 
     def _run_one(self) -> bool:
         """True if the work is over."""
@@ -144,3 +149,16 @@ class Engine(ABC):
     def _fail(self, error: BaseException) -> None:
         self.error = error
         self._life.move(AppState.ERROR)
+
+
+_at_work: set[Engine] = set()
+
+
+@atexit.register
+def _end_all() -> None:
+    """Python stops threads wherever they are when it ends: one that is inside of RocksDB then aborts the process."""
+    engines = list(_at_work)
+    for engine in engines:
+        engine.stop()
+    for engine in engines:
+        engine.join(_PARTING)

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import os
 import signal
+import subprocess
 import sys
 import threading
 from contextlib import suppress
@@ -23,6 +24,8 @@ from streamtopo.partitioning import partition_of
 from streamtopo.records import Columns, TopicPartition
 from streamtopo.windowed_serdes import time_windowed
 from tests.hosting.conftest import PATIENCE, counting, outputs, send, until
+
+ROOT = Path(__file__).parents[2]
 
 # -- its life
 
@@ -443,6 +446,31 @@ def test_closing_has_a_deadline(url: str, log: Log, options: dict[str, Any]) -> 
         go_on.set()
         assert app.close(PATIENCE)
     assert list(outputs(log)) == [("a", 1)]
+
+
+UNFINISHED = """
+import sys, time
+from streamtopo import host
+from tests.hosting.conftest import counting
+
+entered = []
+
+def slow(value):
+    entered.append(value)
+    time.sleep(0.3)
+    return value
+
+with host(counting(slow), sys.argv[1], state_dir=sys.argv[2], close_timeout=1):
+    while not entered:
+        time.sleep(0.001)
+"""
+
+
+def test_a_program_that_ends_lets_its_engine_end_first(url: str, log: Log, options: dict[str, Any]) -> None:
+    """Its deadline is over, but a thread that is stopped anywhere may abort the process."""
+    send(log, "a")
+    done = subprocess.run([sys.executable, "-c", UNFINISHED, url, options["state_dir"]], cwd=ROOT, check=False)
+    assert (done.returncode, list(outputs(log))) == (0, [("a", 1)])
 
 
 def test_a_loop_that_closes_under_it_does_not_hold_the_engine(url: str, log: Log, options: dict[str, Any]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from concurrent.futures import Executor
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -22,9 +23,10 @@ _PAGE = 500
 
 
 class AsyncQuery:
-    """`near` asks this process alone, which takes microseconds; `far` asks others too, from another thread."""
+    """`near` asks this process alone, which takes microseconds; `far` asks others too, from one of these threads."""
 
-    def __init__(self, near: Query, far: Query, wait: str | int) -> None:
+    def __init__(self, near: Query, far: Query, wait: str | int, threads: Callable[[], Executor]) -> None:
+        self._threads = threads
         self._near = near
         self._far = far
         self._wait = milliseconds(wait) / 1000
@@ -55,26 +57,29 @@ class AsyncQuery:
         return self._pairs(self._far.all)
 
     async def count(self) -> int:
-        return await self._patient(lambda: asyncio.to_thread(self._far.count))
+        return await self._patient(lambda: self._beside(self._far.count))
 
     async def window(self, key: Any, start: int | None = None, stop: int | None = None) -> list[Pair]:
-        return await self._patient(lambda: asyncio.to_thread(self._far.window, key, start, stop))
+        return await self._patient(lambda: self._beside(self._far.window, key, start, stop))
 
     async def session(self, key: Any, start: int | None = None, stop: int | None = None) -> list[Pair]:
-        return await self._patient(lambda: asyncio.to_thread(self._far.session, key, start, stop))
+        return await self._patient(lambda: self._beside(self._far.session, key, start, stop))
 
     async def versioned(self, key: Any, as_of: int | None = None) -> Version | None:
-        return await self._patient(lambda: asyncio.to_thread(self._far.versioned, key, as_of))
+        return await self._patient(lambda: self._beside(self._far.versioned, key, as_of))
+
+    def _beside(self, question: Callable[..., Result], *arguments: Any) -> Awaitable[Result]:
+        return asyncio.get_running_loop().run_in_executor(self._threads(), question, *arguments)
 
     async def _find(self, key: Any) -> Found:
         try:
             return self._near.find(key)
         except NotOwner:
-            return await asyncio.to_thread(self._far.find, key)
+            return await self._beside(self._far.find, key)
 
     async def _pairs(self, rows: Callable[[], Iterator[Pair]]) -> AsyncIterator[Pair]:
-        pairs = await self._patient(lambda: asyncio.to_thread(rows))
-        while page := await asyncio.to_thread(lambda: list(islice(pairs, _PAGE))):
+        pairs = await self._patient(lambda: self._beside(rows))
+        while page := await self._beside(lambda: list(islice(pairs, _PAGE))):
             for pair in page:
                 yield pair
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 from streamtopo.engine.plan import Plan
 from streamtopo.engine.worker import Worker
@@ -10,6 +11,9 @@ from streamtopo.hosting.asking import AsyncQuery
 from streamtopo.hosting.committed import Committed
 from streamtopo.hosting.peers import GroupOf, Peers, Wherever
 from streamtopo.hosting.query import Query
+
+_AT_ONCE = 64
+"""Questions of loops that threads see to. One that asks a process that hangs takes seconds, so there are many."""
 
 
 class Stores:
@@ -29,13 +33,23 @@ class Stores:
         self.local = Committed(workers)
         self._peers = Peers(group_of, group, plan, address, token)
         self._wherever = Wherever(self.local, self._peers)
+        self._threads: ThreadPoolExecutor | None = None
 
     def query(self, store: str, wait: str | int = 0, partition: int | None = None) -> Query:
         return Query(self.plan, self._wherever, store, wait, partition)
 
     def close(self) -> None:
         self._peers.close()
+        threads, self._threads = self._threads, None
+        if threads is not None:
+            threads.shutdown(wait=False)
 
     def query_async(self, store: str, wait: str | int = 0, partition: int | None = None) -> AsyncQuery:
         near = Query(self.plan, self.local, store, 0, partition)
-        return AsyncQuery(near, Query(self.plan, self._wherever, store, 0, partition), wait)
+        return AsyncQuery(near, Query(self.plan, self._wherever, store, 0, partition), wait, self._asking)
+
+    def _asking(self) -> ThreadPoolExecutor:
+        """Not the loop's own threads, which are few, and which the service needs for other things."""
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(_AT_ONCE, "streamtopo query")
+        return self._threads

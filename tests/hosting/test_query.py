@@ -271,6 +271,33 @@ def test_an_owner_that_cannot_answer_now_is_a_typed_answer(url: str, log: Log, o
         thread.join()
 
 
+async def test_an_owner_that_hangs_keeps_the_service_from_nothing_else(
+    url: str, log: Log, options: dict[str, Any]
+) -> None:
+    asked, go_on = threading.Event(), threading.Event()
+
+    class Hanging(Unwell):
+        def do_POST(self) -> None:
+            asked.set()
+            go_on.wait(60)
+            self.send_error(503)
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Hanging) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,)).start()
+        address = f"http://127.0.0.1:{server.server_port}"
+        async with host(counting(), url, **options) as app, host(counting(), url, address=address, **options) as owner:
+            while not ((metrics := owner.metrics()) and metrics.tasks):
+                await asyncio.sleep(0.001)
+            asking = [asyncio.create_task(app.query_async("counts").ask(word)) for word in WORDS * 10]
+            while not asked.is_set():
+                await asyncio.sleep(0.001)
+            async with asyncio.timeout(5):  # half of what a query waits for its answer
+                assert await asyncio.to_thread(int) == 0
+            go_on.set()
+            assert {type(answer) for answer in await asyncio.gather(*asking)} == {Found, NotOwner}
+        server.shutdown()
+
+
 def ask_again_and_again(app: App, stop: threading.Event, wrong: list[Any]) -> None:
     counts = app.query("counts")
     try:

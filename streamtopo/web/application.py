@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import secrets
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any, Protocol, TypeVar
@@ -57,7 +58,10 @@ class JSON(Response):
     media_type = "application/json"
 
     def render(self, content: Any) -> bytes:
-        return orjson.dumps(content)
+        try:
+            return orjson.dumps(content)
+        except TypeError:  # an integer of more than 64 bits, which a serde of the user's may make
+            return json.dumps(content, ensure_ascii=False).encode()
 
 
 class _RowKey(Convertor[str]):

@@ -15,7 +15,7 @@ import httpx
 import pytest
 from click.testing import CliRunner
 
-from streamtopo import StreamsBuilder, host
+from streamtopo import Serde, StreamsBuilder, host
 from streamtopo.errors import ConfigError
 from streamtopo.hosting import peers
 from streamtopo.hosting.app import AsyncApp
@@ -193,6 +193,20 @@ async def test_keys_that_are_no_text(url: str, log: Log, options: dict[str, Any]
             assert answer.json()["value"] == {"item": "tea"}
             assert (await client.get("/stores/orders/seven")).status_code == 422
             assert json.loads((await client.get("/stores/orders?from=-10&to=-5")).text)["rows"][0]["key"] == -7
+
+
+async def test_integers_of_any_size_are_shown(url: str, log: Log, options: dict[str, Any]) -> None:
+    builder = StreamsBuilder("large")
+    large = Serde("large", lambda number: str(number).encode(), int)
+    builder.table("in", key=str, value=large, name="large").to_stream().to("out")
+    async with host(builder, url, **options) as app:
+        await app.ready(PATIENCE)
+        await app.produce("in", 1 << 70, key="ä")
+        async with client_of(app) as client:
+            while (answer := await client.get("/stores/large/ä")).status_code == 404:
+                await asyncio.sleep(0.001)
+            assert (answer.json()["key"], answer.json()["value"]) == ("ä", 1 << 70)
+            assert (await client.get("/stores/large")).json()["rows"] == [{"key": "ä", "value": 1 << 70}]
 
 
 async def test_keys_with_line_breaks_are_not_cut(app: AsyncApp, log: EmbeddedLog) -> None:

@@ -78,7 +78,7 @@ class Worker:
         self.log = log
         self.skipped = 0
         self.begun = False
-        """Whether it has had a turn."""
+        """Whether it has had a turn since its group said what it works on."""
         self.stopping = False
         self.paused = False
         """Process nothing, but commit what was done and keep the place in the group; may be set from any thread."""
@@ -169,7 +169,9 @@ class Worker:
         self._thread = threading.get_ident()
         try:
             with self._whole_or_not_at_all():
+                placed = self.member.placed
                 worked = self._turn(timeout)
+                self.begun = self.begun or placed
                 self._tell()
                 return worked
         except LogError:
@@ -178,7 +180,6 @@ class Worker:
 
     def _tell(self) -> None:
         """For those who ask from other threads."""
-        self.begun = True
         if time.monotonic() >= self._measure_at:
             self._measured, self._measure_at = self._measure(), time.monotonic() + _BETWEEN_MEASURES
 

@@ -44,6 +44,11 @@ class Member(Protocol):
         """What this member may work on now. It shrinks at once when the group takes something away."""
         ...
 
+    @property
+    def placed(self) -> bool:
+        """Whether the group has said what this member may work on, be it nothing."""
+        ...
+
     def release(self, partitions: Iterable[TopicPartition]) -> None:
         """The work on these is committed and closed: others may take them."""
         ...

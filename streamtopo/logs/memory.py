@@ -138,6 +138,8 @@ class MemoryMember:
     def subscribe(self, topics: Iterable[tuple[str, ...]]) -> None:
         self._topics = tuple(topics)
 
+    placed = True
+
     def assignment(self) -> frozenset[TopicPartition]:
         with self._log._changed:
             group = self._group

@@ -10,6 +10,7 @@ import httpx
 import pytest
 from click.testing import CliRunner
 
+from streamtopo import StreamsBuilder, host
 from streamtopo.cli import main
 from streamtopo.logs.kafka import KafkaLog
 from tests.kafka.brokers import emptied
@@ -37,6 +38,18 @@ def test_every_worker_knows_where_the_rows_of_the_others_are(
         running.kill(first)
         until(lambda: len(addresses(log)) == 1, running)
         assert asked(running) == COUNTS
+
+
+@pytest.mark.parametrize("protocol", ["consumer", "classic"])
+def test_a_service_is_ready_when_its_rows_can_be_asked_for(protocol: str, kafka: str, tmp_path: Path) -> None:
+    log = emptied(kafka)
+    prepare(log)
+    builder = StreamsBuilder("counting")
+    builder.stream("in", key=str).group_by_key().count(name="counts")
+    url = f"{kafka}?kafka.group.protocol={protocol}&{SOON}"
+    with host(builder.build(), log=url, state_dir=str(tmp_path / "state")) as app:
+        app.ready("60s")
+        assert app.query("counts").get("key 1") is None
 
 
 def addresses(log: KafkaLog) -> list[str]:

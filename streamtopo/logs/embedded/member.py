@@ -63,6 +63,8 @@ class EmbeddedMember:
         self._topics = tuple(map(tuple, topics))
         self._generation = -1
 
+    placed = True
+
     def assignment(self) -> frozenset[TopicPartition]:
         self._presence.used()
         with self._database.explained():

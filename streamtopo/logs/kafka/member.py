@@ -34,6 +34,8 @@ from streamtopo.records import Batch, Columns, Position, TopicPartition
 logger = logging.getLogger("streamtopo")
 
 _SOON = 10.0
+_UNTOLD = 5.0
+"""Seconds after which a member that was given nothing is taken to get nothing: the newer protocol does not tell it."""
 _PENDING = 0.3
 """Seconds to wait for positions that a dead member's transaction may still change, before other tasks get a turn."""
 
@@ -89,6 +91,7 @@ class KafkaMember:
 
     def _join(self, protocol: str) -> None:
         self._protocol = protocol
+        self._joined_at = time.monotonic()
         with explained("be joined"):
             settings = self._settings.member(self._group, protocol, self._address)
             self._consumer = Consumer(settings | {"error_cb": Complaints()})
@@ -116,6 +119,10 @@ class KafkaMember:
     def assignment(self) -> frozenset[TopicPartition]:
         untold, self._untold = self._untold, set()
         return frozenset(self._owned - untold)
+
+    @property
+    def placed(self) -> bool:
+        return self._known or time.monotonic() - self._joined_at > _UNTOLD
 
     def release(self, partitions: Iterable[TopicPartition]) -> None:
         """They may be another member's already."""

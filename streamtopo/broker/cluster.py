@@ -46,16 +46,17 @@ class Cluster:
         java = find_java()
         with self._alone():
             ports = self._ports(brokers, port)
-            nodes = self.nodes()
+            nodes = self._nodes(len(ports))
             stopped = [number for number, node in enumerate(nodes) if node.pid is None]
             if stopped:
                 for number in stopped:
                     for taken in ports[number]:
                         check_free(taken)
                 found = jars(java, kafka_home)
+                id = self._keep(ports)
                 for number in stopped:
                     data = str(nodes[number].directory / "data")
-                    nodes[number].start(java, found, properties(number, ports, data, config or {}), self._known()["id"])
+                    nodes[number].start(java, found, properties(number, ports, data, config or {}), id)
             for node in nodes:
                 node.wait_until_started()
         return self.address
@@ -85,7 +86,9 @@ class Cluster:
         return ",".join(f"{HOST}:{clients}" for clients, _ in self._known()["ports"])
 
     def nodes(self) -> list[Node]:
-        count = len(self._known()["ports"]) if self.exists else 0
+        return self._nodes(len(self._known()["ports"]) if self.exists else 0)
+
+    def _nodes(self, count: int) -> list[Node]:
         return [Node(self.directory / f"node-{number}") for number in range(count)]
 
     def _known(self) -> dict[str, Any]:
@@ -94,10 +97,7 @@ class Cluster:
     def _ports(self, brokers: int | None, port: int | None) -> list[Ports]:
         """As they were chosen when the cluster was made."""
         if not self.exists:
-            ports = [_ports(PORT if port is None else port, number) for number in range(brokers or 1)]
-            id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-            self._file.write_text(json.dumps({"id": id, "ports": ports}))
-            return ports
+            return [_ports(PORT if port is None else port, number) for number in range(brokers or 1)]
         ports = [Ports(*pair) for pair in self._known()["ports"]]
         other = "choose another directory (--dir), or take this one down and delete it"
         if brokers not in (None, len(ports)):
@@ -105,6 +105,13 @@ class Cluster:
         if port and port != ports[0].clients:
             raise BrokerError(f"the cluster in {self.directory} is on port {ports[0].clients}, not {port}; {other}")
         return ports
+
+    def _keep(self, ports: list[Ports]) -> str:
+        """A cluster is made when nothing stands in its way any more: what it was to be can be chosen anew till then."""
+        if not self.exists:
+            id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+            self._file.write_text(json.dumps({"id": id, "ports": ports}))
+        return str(self._known()["id"])
 
     @contextmanager
     def _alone(self) -> Iterator[None]:

@@ -50,6 +50,7 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
         port = other.getsockname()[1]
         result = run("up", "--dir", tmp_path, "--port", port)
     assert (result.exit_code, f"port {port} is taken" in result.output) == (1, True)
+    assert "there is no cluster" in run("status", "--dir", tmp_path).output  # another port can be chosen
 
 
 def test_java_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,3 +48,11 @@ def test_a_broker_that_is_not_there_is_one_message() -> None:
     assert result.exit_code == 1
     assert result.output.splitlines()[-1].startswith("Error: no broker answers at 127.0.0.1:")
     assert "Traceback" not in result.output
+
+
+def test_settings_that_do_not_fit_are_one_message(kafka: str) -> None:
+    emptied(kafka).close()
+    run(kafka, "topics", "create", "unfit", "--partitions", "1")
+    result = run(f"{kafka}?kafka.acks=1", "produce", "unfit", given="one\n")
+    assert (result.exit_code, "Error: Kafka could not be written to: _INVALID_ARG" in result.output) == (1, True)
+    run(kafka, "topics", "delete", "unfit")

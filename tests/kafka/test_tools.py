@@ -112,3 +112,10 @@ def test_a_read_ends_when_it_has_enough_bytes(log: KafkaLog) -> None:
         offset = batch.next_offset
     assert [value for some in read for value in some] == values
     assert [len(some) for some in read] == [2, 2, 2, 2]
+
+
+def test_the_first_of_all_times_does_not_become_the_time_of_now(log: KafkaLog) -> None:
+    log.create(Topic("t", 1))
+    target = TopicPartition("t", 0)
+    log.append(target, Columns([b"k"] * 3, [b"v"] * 3, [0, 1, 0]))
+    assert log.read(target, 0, 3).columns.timestamps == [1, 1, 1]

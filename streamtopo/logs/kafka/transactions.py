@@ -163,7 +163,8 @@ class Deliveries:
     """No transactions: what was sent may be repeated after a failure, and is seen before the commit."""
 
     def __init__(self, settings: Settings) -> None:
-        self._producer = Producer(settings.producer() | {"error_cb": Complaints()})
+        with explained("be written to"):
+            self._producer = Producer(settings.producer() | {"error_cb": Complaints()})
         self._delivered = _Delivered()
 
     def send(self, target: TopicPartition, columns: Columns) -> None:

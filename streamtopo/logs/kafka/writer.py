@@ -14,13 +14,16 @@ from streamtopo.logs.kafka.settings import PATIENCE, Settings
 from streamtopo.records import Columns, TopicPartition
 
 _FULL = 0.1
+_FIRST = 1
+"""The earliest time that the client sends: to it, 0 is none, and becomes the time of now."""
 
 
 class Writer:
     """Used by one thread at a time."""
 
     def __init__(self, settings: Settings) -> None:
-        self._producer = Producer(settings.producer() | {"error_cb": Complaints()})
+        with explained("be written to"):
+            self._producer = Producer(settings.producer() | {"error_cb": Complaints()})
 
     def append(self, target: TopicPartition, columns: Columns) -> int:
         """Returns the offset behind the last one."""
@@ -49,6 +52,8 @@ def produce(producer: Any, target: TopicPartition, columns: Columns, last: Any, 
     told = chain(repeat(others, len(columns.keys) - 1), [last])
     headers = [map(list, columns.headers)] if columns.headers else []
     keys, values, times = columns.keys, columns.values, columns.timestamps
+    if not all(times):
+        times = [time or _FIRST for time in times]
     put = producer.produce
     for row in zip(repeat(target.topic), values, keys, repeat(target.partition), told, repeat(None), times, *headers):
         while True:

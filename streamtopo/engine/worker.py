@@ -226,19 +226,25 @@ class Worker:
         return not self.paused and any(waiting)
 
     def _process(self) -> bool:
-        """One round of each task that has one."""
+        """One round of each task that has one; a commit that is due does not wait for the rounds of the others."""
         ends = self.member.ends()
         worked = False
-        for task in list(self.tasks.values()):
-            try:
-                taken = task.take(ends)
-            except StepError:
-                self._stop_at_failure()
-                raise
-            if taken is not None:
-                self._do(RoundEntry(task, taken))
+        for id, task in list(self.tasks.items()):
+            if self.tasks.get(id) is task and self._process_one(task, ends):
                 worked = True
+                if self._pace.due(caught_up=False):
+                    self._commit()
         return worked
+
+    def _process_one(self, task: Task, ends: Mapping[TopicPartition, int]) -> bool:
+        try:
+            taken = task.take(ends)
+        except StepError:
+            self._stop_at_failure()
+            raise
+        if taken is not None:
+            self._do(RoundEntry(task, taken))
+        return taken is not None
 
     def _tick(self) -> bool:
         now = self._now()

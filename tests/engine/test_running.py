@@ -150,3 +150,28 @@ def test_a_missing_topic_is_found_before_anything_starts(topic: str, log: Log) -
     assert log.topics()[topic].partitions == 2
     with suppress(StreamtopoError):
         log.delete(topic)
+
+
+# -- commits
+
+
+def test_a_commit_that_is_due_does_not_wait_for_the_rounds_of_other_tasks() -> None:
+    """Together they may take longer than a log keeps a transaction open."""
+    log = MemoryLog()
+    for name in ("in", "out"):
+        log.create(Topic(name, 2))
+    builder = StreamsBuilder("slow")
+    committed: list[int] = []
+
+    def look(value: str) -> str:
+        state = log.group("slow")
+        committed.append(sum(at.offset for at in state.positions.values()) if state else 0)
+        return value
+
+    builder.stream("in", value=str).map_values(look).to("out")
+    for number in range(2):
+        log.append(TopicPartition("in", number), Columns([None], [b"x"], [0]))
+    worker = Worker(builder.build(), log, lambda stores, partition: MemoryStore(), commit_interval="0ms")
+    go_on(worker)
+    worker.close()
+    assert committed == [0, 1]

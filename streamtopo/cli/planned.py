@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from streamtopo.engine.plan import CHANGELOG_CONFIG, REPARTITION_CONFIG, plan, policy_of
+from streamtopo.engine.plan import CHANGELOG_CONFIG, REPARTITION_CONFIG, difference, plan
 from streamtopo.logs import Topic
 from streamtopo.topology import Topology
 
@@ -69,6 +69,6 @@ def _internal(topic: Topic, kind: str, known: Topic | None) -> Needed:
         state = "exists"
         if topic.partitions and known.partitions != topic.partitions:
             state = f"exists with {known.partitions} partitions"
-        elif policy_of(known) != policy_of(topic):
-            state = f"exists with cleanup.policy={policy_of(known)}"
+        elif found := difference(known, topic):
+            state = f"exists with {found[0]}"
     return Needed(topic.name, kind, partitions, dict(topic.config), state)

@@ -9,8 +9,13 @@ from streamtopo.errors import PartitionError
 from streamtopo.logs import Topic
 from streamtopo.topology import SinkNode, Subtopology, Topology
 
-REPARTITION_CONFIG = {"cleanup.policy": "delete", "retention.ms": "-1"}
-CHANGELOG_CONFIG = {"cleanup.policy": "compact"}
+_TIMES = {"message.timestamp.type": "CreateTime"}
+"""Those of the records, whatever the log gives other topics: windows, and rows, have them."""
+REPARTITION_CONFIG = {"cleanup.policy": "delete", "retention.ms": "-1", "segment.bytes": "52428800", **_TIMES}
+"""As segments are deleted whole, and not while they are written to, small ones let purging free the disk."""
+CHANGELOG_CONFIG = {"cleanup.policy": "compact", **_TIMES}
+_MEANING = {"cleanup.policy": "delete", "message.timestamp.type": "CreateTime"}
+"""What an internal topic must have as the topology needs it; what it is where nobody says."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +45,13 @@ def absent(kind: str, topic: str) -> PartitionError:
     )
 
 
-def policy_of(topic: Topic) -> str:
-    """What becomes of its old records."""
-    return topic.config.get("cleanup.policy", "delete")
+def difference(existing: Topic, wanted: Topic) -> tuple[str, str] | None:
+    """What makes another topic of an internal one, as a setting, and what it would have to be; None if nothing does."""
+    for name, usual in _MEANING.items() if existing.config_known else ():
+        kept, needed = existing.setting(name, usual), wanted.setting(name, usual)
+        if kept != needed:
+            return f"{name}={kept}", needed
+    return None
 
 
 def plan(topology: Topology, existing: Mapping[str, Topic]) -> Plan:

@@ -17,7 +17,7 @@ logger = logging.getLogger("streamtopo")
 
 _AT_ONCE = 16 << 20
 """Bytes in a slice, about."""
-_TOMBSTONES_STAY = 86_400_000
+_TOMBSTONES_STAY = "86400000"
 """Milliseconds for which a log keeps deletions when the topic does not say: Kafka's default, a day."""
 
 
@@ -62,7 +62,7 @@ class Restoration:
         self.start = self.log.start(self.changelog)
         topic = self.log.topics()[self.changelog.topic]
         self._origin = self.log.id, topic.id or topic.name
-        self._retention = int(topic.config.get("delete.retention.ms", _TOMBSTONES_STAY))
+        self._retention = int(topic.setting("delete.retention.ms", _TOMBSTONES_STAY))
         kept = self.store.stamp(self.spec.name)
         if kept is None or (reason := why_not_trusted(kept, self._facts())):
             self._from_the_start(kept and reason)

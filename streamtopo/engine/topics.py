@@ -7,7 +7,7 @@ import time
 
 from streamtopo.config import WorkerConfig
 from streamtopo.engine.fingerprint import compare, fingerprint, note_of, text_of
-from streamtopo.engine.plan import Plan, absent, missing, plan, policy_of
+from streamtopo.engine.plan import Plan, absent, difference, missing, plan
 from streamtopo.errors import PartitionError
 from streamtopo.logs import Log, Topic
 from streamtopo.logs.topics import check_equal
@@ -129,18 +129,19 @@ def _as_it_is(topic: Topic, existing: Topic | None) -> Topic:
     """An internal topic keeps the config it was created with, unless that means something else."""
     if existing is None or dict(existing.config) == dict(topic.config):
         return topic
-    kept, wanted = policy_of(existing), policy_of(topic)
-    if kept != wanted:
+    if found := difference(existing, topic):
+        kept, needed = found
         raise PartitionError(
-            f'internal topic "{topic.name}" exists with cleanup.policy={kept}, and the topology needs {wanted}; keep '
-            f"what you need of it, delete it (streamtopo topics delete {topic.name}), and start again"
+            f'internal topic "{topic.name}" exists with {kept}, and the topology needs {needed}; keep what '
+            f"you need of it, delete it (streamtopo topics delete {topic.name}), and start again"
         )
-    logger.warning(
-        'internal topic "%s" keeps the config %s it was created with; it would be %s now',
-        topic.name,
-        dict(existing.config),
-        dict(topic.config),
-    )
+    if existing.config_known:
+        logger.warning(
+            'internal topic "%s" keeps the config %s it was created with; it would be %s now',
+            topic.name,
+            dict(existing.config),
+            dict(topic.config),
+        )
     return topic._replace(config=existing.config)
 
 

@@ -104,6 +104,13 @@ class Topic(NamedTuple):
     config: Mapping[str, str] = {}
     id: str = ""
     """The log's own; a topic that is deleted and made anew has another one."""
+    inherited: Mapping[str, str] = {}
+    """What the log's own settings are where they are not usual, for what the topic leaves to them."""
+    config_known: bool = True
+    """False if the log does not show us its config, which is empty here."""
+
+    def setting(self, name: str, usual: str) -> str:
+        return self.config.get(name, self.inherited.get(name, usual))
 
 
 class GroupState(NamedTuple):

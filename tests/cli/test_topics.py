@@ -114,8 +114,13 @@ def test_a_topic_that_is_not_there_is_named_with_the_nearest(command: tuple[str,
 
 # -- plan
 
-REPARTITION = {"cleanup.policy": "delete", "retention.ms": "-1"}
-CHANGELOG = {"cleanup.policy": "compact"}
+REPARTITION = {
+    "cleanup.policy": "delete",
+    "retention.ms": "-1",
+    "segment.bytes": "52428800",
+    "message.timestamp.type": "CreateTime",
+}
+CHANGELOG = {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}
 
 
 def lines(run: Run, app: str = "apps.wordcount") -> list[list[str]]:

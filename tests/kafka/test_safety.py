@@ -10,9 +10,15 @@ from urllib.parse import quote
 
 import pytest
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
     AdminClient,
+    ResourcePatternType,
+    ResourceType,
     ScramCredentialInfo,
     ScramMechanism,
+    UserScramCredentialAlteration,
     UserScramCredentialUpsertion,
 )
 
@@ -27,6 +33,8 @@ from tests.logs.records import values
 
 pytestmark = pytest.mark.kafka
 USER, PASSWORD = "alice", "wonder & land"
+READER = "dodo"
+"""May read one topic."""
 OUT = TopicPartition("out", 0)
 
 
@@ -66,16 +74,21 @@ def secured(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Itera
             "listener.name.safe.scram-sha-256.sasl.jaas.config": (
                 "org.apache.kafka.common.security.scram.ScramLoginModule required;"
             ),
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "super.users": f"User:ANONYMOUS;User:{USER}",
             "ssl.keystore.type": "PEM",
             "ssl.keystore.certificate.chain": certificate.read_text().replace("\n", " \\\n"),
             "ssl.keystore.key": key.read_text().replace("\n", " \\\n"),
         },
     )
     admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{plain}"})
-    credentials = UserScramCredentialUpsertion(
-        USER, ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096), PASSWORD.encode()
-    )
-    for future in admin.alter_user_scram_credentials([credentials]).values():
+    info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096)
+    credentials: list[UserScramCredentialAlteration] = [
+        UserScramCredentialUpsertion(user, info, PASSWORD.encode()) for user in (USER, READER)
+    ]
+    read = (f"User:{READER}", "*", AclOperation.READ, AclPermissionType.ALLOW)
+    shown = AclBinding(ResourceType.TOPIC, "shown-to-some", ResourcePatternType.LITERAL, *read)
+    for future in (*admin.alter_user_scram_credentials(credentials).values(), *admin.create_acls([shown]).values()):
         future.result()
     yield Secured(f"127.0.0.1:{safe}", certificate, f"127.0.0.1:{tokens}")
     made.down()
@@ -116,6 +129,21 @@ def test_records_go_where_a_token_is_shown(secured: Secured) -> None:
     assert log.append(target, Columns([b"k"], [b"v"], [5])) == 1
     assert values(log, target) == [b"v"]
     log.close()
+
+
+def test_a_topic_whose_config_we_may_not_see_is_there_all_the_same(secured: Secured) -> None:
+    name = "shown-to-some"
+    everything = open_log(url(secured))
+    for one in (name, "hidden"):
+        everything.create(Topic(one, 1, {"cleanup.policy": "compact"}))
+    everything.append(TopicPartition(name, 0), Columns([b"k"], [b"v"], [5]))
+    little = open_log(url(secured, sasl_username=READER))
+    assert isinstance(little, KafkaLog)
+    ((found, topic),) = little.topics().items()
+    assert (found, topic.config, topic.config_known) == (name, {}, False)
+    assert values(little, TopicPartition(name, 0)) == [b"v"]
+    little.close()
+    everything.close()
 
 
 def test_settings_come_from_the_environment_too(secured: Secured, monkeypatch: pytest.MonkeyPatch) -> None:

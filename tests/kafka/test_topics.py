@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+)
 
 from streamtopo import Worker
 from streamtopo.cli import main
 from streamtopo.engine.loading import load_topology
+from streamtopo.engine.plan import CHANGELOG_CONFIG, REPARTITION_CONFIG
 from streamtopo.errors import PartitionError
 from streamtopo.logs import Topic
 from streamtopo.logs.kafka import KafkaLog
+from streamtopo.records import Columns, TopicPartition
 from tests.kafka.brokers import emptied
 from tests.logs.child import until
 
@@ -23,6 +32,7 @@ pytestmark = pytest.mark.kafka
 # Workers accept changes: other tests may have run the same application with more partitions.
 APP = "apps.wordcount"
 REPARTITION, CHANGELOG = "wordcount-counts-repartition", "wordcount-counts-changelog"
+TIMES = "log.message.timestamp.type"
 
 
 @pytest.fixture
@@ -46,8 +56,8 @@ def test_what_is_planned_can_be_created_by_somebody_else(log: KafkaLog, kafka: s
     assert planned == {
         "sentences": (3, {}, "exists"),
         "word-counts": (1, {}, "exists"),
-        REPARTITION: (3, {"cleanup.policy": "delete", "retention.ms": "-1"}, "to create"),
-        CHANGELOG: (3, {"cleanup.policy": "compact"}, "to create"),
+        REPARTITION: (3, REPARTITION_CONFIG, "to create"),
+        CHANGELOG: (3, CHANGELOG_CONFIG, "to create"),
     }
     with pytest.raises(
         PartitionError, match=f'internal topic "{REPARTITION}" does not exist, and is not to be created'
@@ -72,3 +82,39 @@ def test_a_source_that_gets_more_partitions_ends_the_worker(log: KafkaLog, kafka
     with pytest.raises(PartitionError, match='source topic "sentences" has 5 partitions by now, and had 3'):
         until(lambda: worker.run_once(0.05) is None)
     worker.abandon()
+
+
+def test_internal_topics_are_what_the_topology_needs_whatever_the_cluster_gives_others(
+    log: KafkaLog, kafka: str, tmp_path: Path
+) -> None:
+    """The times of records are those of the records, and how long deletions stay is known."""
+    log.create(Topic("bare", 1))
+    with cluster_configured(kafka, {TIMES: "LogAppendTime", "log.cleaner.delete.retention.ms": "1000"}):
+        inherited = {"delete.retention.ms": "1000", "message.timestamp.type": "LogAppendTime"}
+        until(lambda: log.topics()["bare"].inherited == inherited)
+        worker = Worker(load_topology(APP), log, state_dir=str(tmp_path), accept_changes=True)
+        worker.close()
+        for name in (REPARTITION, CHANGELOG):
+            log.append(TopicPartition(name, 0), Columns([b"k"], [b"v"], [5]))
+            assert log.read(TopicPartition(name, 0), 0, 1).columns.timestamps == [5]
+        log.delete(REPARTITION)
+        log.create(Topic(REPARTITION, 3))
+        assert plan(kafka)[REPARTITION][2] == "exists with message.timestamp.type=LogAppendTime"
+        with pytest.raises(PartitionError, match="type=LogAppendTime, and the topology needs CreateTime"):
+            Worker(load_topology(APP), log, state_dir=str(tmp_path), accept_changes=True)
+
+
+@contextmanager
+def cluster_configured(kafka: str, config: dict[str, str]) -> Iterator[None]:
+    admin = AdminClient({"bootstrap.servers": kafka.removeprefix("kafka://")})
+
+    def alter(operation: AlterConfigOpType) -> None:
+        entries = [ConfigEntry(name, value, incremental_operation=operation) for name, value in config.items()]
+        resource = ConfigResource(ConfigResource.Type.BROKER, "0", incremental_configs=entries)
+        admin.incremental_alter_configs([resource])[resource].result()
+
+    alter(AlterConfigOpType.SET)
+    try:
+        yield
+    finally:
+        alter(AlterConfigOpType.DELETE)

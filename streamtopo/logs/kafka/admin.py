@@ -37,6 +37,13 @@ _FIRST = 10.0
 _ONCE = 10.0
 """Seconds for one request: one that is lost as a broker goes may never be answered."""
 _PAUSE = 0.01
+_MATTERING = ("cleanup.policy", "delete.retention.ms", "message.timestamp.type")
+_OF_TOPICS = {ConfigSource.DYNAMIC_TOPIC_CONFIG.value}
+_OF_BROKERS = {
+    ConfigSource.DYNAMIC_BROKER_CONFIG.value,
+    ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG.value,
+    ConfigSource.STATIC_BROKER_CONFIG.value,
+}
 _START: Any = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 _END: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 
@@ -93,17 +100,17 @@ class Admin:
     def _topic(self, described: Any, config: Any) -> Topic | None:
         """None if it was deleted since it was listed."""
         try:
-            topic, entries = described.result(), config.result()
+            topic = described.result()
+            entries = _shown(config)
         except KafkaException as error:
             if error_of(error).code() in NO_SUCH:
                 return None
             raise
-        own = {
-            name: entry.value
-            for name, entry in sorted(entries.items())
-            if entry.source == ConfigSource.DYNAMIC_TOPIC_CONFIG.value
-        }
-        return Topic(topic.name, len(topic.partitions), own, str(topic.topic_id))
+        if entries is None:
+            return Topic(topic.name, len(topic.partitions), id=str(topic.topic_id), config_known=False)
+        own = {name: entry.value for name, entry in sorted(entries.items()) if entry.source in _OF_TOPICS}
+        inherited = {name: entries[name].value for name in _MATTERING if entries[name].source in _OF_BROKERS}
+        return Topic(topic.name, len(topic.partitions), own, str(topic.topic_id), inherited)
 
     def count(self, topic: str) -> int:
         """How many partitions it has; 0 if it does not exist."""
@@ -278,6 +285,17 @@ class Admin:
         except KafkaException as error:
             return reason_of(error_of(error))
         return None
+
+
+def _shown(config: Any) -> Mapping[str, Any] | None:
+    """None if we may not see it: who may read a topic, or write to it, often may not."""
+    try:
+        entries: Mapping[str, Any] = config.result()
+    except KafkaException as error:
+        if error_of(error).code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            return None
+        raise
+    return entries
 
 
 def _answered(ask: Callable[[], T]) -> T:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Mapping
 
 from streamtopo.config import WorkerConfig
 from streamtopo.engine.fingerprint import compare, fingerprint, note_of, text_of
@@ -17,6 +18,8 @@ logger = logging.getLogger("streamtopo")
 
 _BETWEEN_CHECKS = 1.0
 """Seconds between two looks whether the topics are still there."""
+_BETWEEN_LOOKS = 50
+"""Looks for topics that match a pattern are so many times as far apart as they are long."""
 _PAUSE = 0.1
 
 
@@ -27,7 +30,7 @@ class Topics:
         self._config = config
         self._creates = 0 if config.no_create else config.create_topics
         self._counts: dict[str, int] = {}
-        self._checked = 0.0
+        self._checked = self._look_at = 0.0
         self.plan = self._prepare()
 
     def refresh(self) -> bool:
@@ -35,10 +38,17 @@ class Topics:
         if time.monotonic() - self._checked > _BETWEEN_CHECKS:
             self.check()
         patterns = any(source.pattern for source in self._topology.sources)
-        if not patterns or self._log.topics().keys() == self._planned_for:
+        if not patterns or time.monotonic() < self._look_at or self._look().keys() == self._planned_for:
             return False
         self.plan = self._prepare()
         return True
+
+    def _look(self) -> Mapping[str, Topic]:
+        """On a cluster this takes as long as many records."""
+        began = time.monotonic()
+        found = self._log.topics()
+        self._look_at = time.monotonic() + _BETWEEN_LOOKS * (time.monotonic() - began)
+        return found
 
     def check(self) -> None:
         """A topic that is gone leaves nothing to do, which would look like having caught up."""

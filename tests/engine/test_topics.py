@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+import time
+from collections.abc import Mapping
 from threading import Thread
 from typing import Any
 
 import pytest
 
 from streamtopo import StreamsBuilder, Topology, Worker
+from streamtopo.config import WorkerConfig
+from streamtopo.engine.topics import Topics
 from streamtopo.errors import LogError, PartitionError
 from streamtopo.logs import Topic
 from streamtopo.logs.memory import MemoryLog
@@ -104,3 +109,26 @@ def test_a_topic_that_comes_in_time_is_waited_for(log: MemoryLog, caplog: pytest
     log.create(Topic("in", 1))
     starting.join()
     assert CHANGELOG in log.topics()
+
+
+def test_topics_for_a_pattern_are_looked_for_seldom_where_that_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    log, looks = MemoryLog(), 0
+    log.create(Topic("in-1", 1))
+    builder = StreamsBuilder("app")
+    builder.stream(re.compile("in-.*"), key=str).group_by_key().count(name="words")
+    topics = Topics(builder.build(), log, WorkerConfig())
+    there = log.topics
+
+    def slow() -> Mapping[str, Topic]:
+        nonlocal looks
+        looks += 1
+        time.sleep(0.01)
+        return there()
+
+    monkeypatch.setattr(log, "topics", slow)
+    assert not any(topics.refresh() for _ in range(50))
+    assert 0 < looks < 10
+    log.create(Topic("in-2", 1))
+    while not topics.refresh():
+        pass
+    assert topics.plan.topics == (("in-1", "in-2"),)

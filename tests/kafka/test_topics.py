@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -24,6 +24,7 @@ from streamtopo.engine.plan import CHANGELOG_CONFIG, REPARTITION_CONFIG
 from streamtopo.errors import PartitionError
 from streamtopo.logs import Topic
 from streamtopo.logs.kafka import KafkaLog
+from streamtopo.logs.opening import open_log
 from streamtopo.records import Columns, TopicPartition
 from tests.kafka.brokers import emptied
 from tests.logs.child import until
@@ -118,3 +119,23 @@ def cluster_configured(kafka: str, config: dict[str, str]) -> Iterator[None]:
         yield
     finally:
         alter(AlterConfigOpType.DELETE)
+
+
+def test_a_topic_that_a_broker_does_not_know_yet_is_there_and_one_that_is_gone_is_not(
+    log: KafkaLog, kafka: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask, behind = log._admin._topics, [True, True]
+
+    def asked() -> dict[str, Topic | None]:
+        found = ask()
+        if behind and behind.pop():
+            del found["sentences"]
+        return found
+
+    assert "sentences" in log.topics()
+    monkeypatch.setattr(log._admin, "_topics", asked)
+    assert "sentences" in log.topics()
+    assert not behind
+    with closing(open_log(kafka)) as other:
+        other.delete("sentences")
+    assert "sentences" not in log.topics()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any, TypeVar
 
 from confluent_kafka import (
@@ -37,6 +38,8 @@ _FIRST = 10.0
 _ONCE = 10.0
 """Seconds for one request: one that is lost as a broker goes may never be answered."""
 _PAUSE = 0.01
+_LAG = 2.0
+"""Seconds after which a topic that one broker had, and another has not, is gone."""
 _MATTERING = ("cleanup.policy", "delete.retention.ms", "message.timestamp.type")
 _OF_TOPICS = {ConfigSource.DYNAMIC_TOPIC_CONFIG.value}
 _OF_BROKERS = {
@@ -53,6 +56,7 @@ T = TypeVar("T")
 class Admin:
     def __init__(self, settings: Settings) -> None:
         self._complaints = Complaints()
+        self._seen: set[str] = set()
         with explained("be set up"):
             self._client = AdminClient(settings.admin() | {"error_cb": self._complaints})
         self.id = self._cluster_id(settings.brokers)
@@ -77,8 +81,20 @@ class Admin:
     def topics(self) -> dict[str, Topic]:
         """All but those whose names begin with two underscores, which are the cluster's own."""
         with explained("list the topics"):
-            found = _answered(self._topics)
-        return {name: topic for name, topic in found.items() if topic is not None}
+            found = self._agreed(
+                lambda: _answered(self._topics), lambda some: (self._seen | some.keys()) - _there(some).keys()
+            )
+        topics = _there(found)
+        self._seen |= topics.keys()
+        return topics
+
+    def _agreed(self, ask: Callable[[], T], lacks: Callable[[T], AbstractSet[str]]) -> T:
+        """Brokers learn of topics one after the other: who does not know one that another had is asked again."""
+        deadline = time.monotonic() + _LAG
+        while (lacking := lacks(found := ask())) and time.monotonic() < deadline:
+            time.sleep(_PAUSE)
+        self._seen -= lacking
+        return found
 
     def existing(self, topic: str) -> Topic:
         """One that is there, maybe only since a moment ago."""
@@ -115,12 +131,15 @@ class Admin:
     def count(self, topic: str) -> int:
         """How many partitions it has; 0 if it does not exist."""
         with explained(f'look for the topic "{topic}"'):
-            try:
-                return _answered(lambda: len(self._described(topic).partitions))
-            except KafkaException as error:
-                if error_of(error).code() in NO_SUCH:
-                    return 0
-                raise
+            return self._agreed(lambda: self._count(topic), lambda count: set() if count else self._seen & {topic})
+
+    def _count(self, topic: str) -> int:
+        try:
+            return _answered(lambda: len(self._described(topic).partitions))
+        except KafkaException as error:
+            if error_of(error).code() in NO_SUCH:
+                return 0
+            raise
 
     def _described(self, topic: str) -> Any:
         return self._client.describe_topics(TopicCollection([topic]), request_timeout=_ONCE)[topic].result()
@@ -134,9 +153,11 @@ class Admin:
             except KafkaException as error:
                 if error_of(error).code() == KafkaError.TOPIC_ALREADY_EXISTS:
                     self._wait(lambda: topic.name in self._listed())  # another worker may have made it just now
+                    self._seen.add(topic.name)
                     return False
                 raise
             self._wait(lambda: self._led(topic))
+        self._seen.add(topic.name)
         return True
 
     def _led(self, topic: Topic) -> bool:
@@ -154,6 +175,7 @@ class Admin:
                         f'topic "{topic}" does not exist, so it cannot be deleted; list topics to see what there is'
                     ) from error
                 raise
+            self._seen.discard(topic)
             self._wait(lambda: topic not in self._listed())
 
     def _listed(self) -> Mapping[str, Any]:
@@ -196,6 +218,7 @@ class Admin:
     ) -> dict[TopicPartition, int]:
         found: dict[TopicPartition, int] = {}
         wanted = set(partitions)
+        deadline = time.monotonic() + _LAG
 
         def asked() -> bool:
             """What moves to another leader is asked for again."""
@@ -208,9 +231,11 @@ class Admin:
                     if offset != OFFSET_INVALID:  # else the broker went away; the client does not say so
                         found[partition] = offset
                 except KafkaException as error:
-                    if error_of(error).code() in NO_SUCH:
+                    code = error_of(error).code()
+                    known = partition.topic in self._seen and time.monotonic() < deadline
+                    if code in NO_SUCH and not known:
                         raise absent(partition) from error
-                    if error_of(error).code() not in MOVING | AWAY:
+                    if code not in NO_SUCH | MOVING | AWAY:
                         raise
             return len(found) == len(wanted)
 
@@ -285,6 +310,10 @@ class Admin:
         except KafkaException as error:
             return reason_of(error_of(error))
         return None
+
+
+def _there(found: Mapping[str, Topic | None]) -> dict[str, Topic]:
+    return {name: topic for name, topic in found.items() if topic is not None}
 
 
 def _shown(config: Any) -> Mapping[str, Any] | None:

@@ -115,8 +115,14 @@ class Cluster:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        self.directory.mkdir(parents=True, exist_ok=True)
-        with (self.directory / "lock").open("w") as lock:
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            lock = (self.directory / "lock").open("w")
+        except OSError as error:
+            raise BrokerError(
+                f"the cluster cannot be kept in {self.directory}: {error.strerror}; choose another one: --dir DIRECTORY"
+            ) from error
+        with lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 

@@ -85,3 +85,10 @@ def test_a_broker_that_cannot_start_shows_the_end_of_its_log(tmp_path: Path) -> 
     assert result.exit_code == 1
     assert "num.io.threads" in result.output
     assert Cluster(tmp_path).status()[0].pid is None
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    result = run("up", "--dir", tmp_path / "file" / "c", "--port", 0)
+    assert (result.exit_code, "Error: the cluster cannot be kept in" in result.output) == (1, True)

@@ -17,7 +17,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     NewPartitions,
 )
 
-from streamtopo import Worker
+from streamtopo import StreamsBuilder, Worker
 from streamtopo.cli import main
 from streamtopo.engine.loading import load_topology
 from streamtopo.engine.plan import CHANGELOG_CONFIG, REPARTITION_CONFIG
@@ -139,3 +139,26 @@ def test_a_topic_that_a_broker_does_not_know_yet_is_there_and_one_that_is_gone_i
     with closing(open_log(kafka)) as other:
         other.delete("sentences")
     assert "sentences" not in log.topics()
+
+
+def test_two_applications_with_the_same_names_inside_do_not_touch_each_other(log: KafkaLog, tmp_path: Path) -> None:
+    log.append(TopicPartition("sentences", 0), Columns([None], [b"a b a"], [5]))
+    workers = []
+    for name in ("one", "two"):
+        builder = StreamsBuilder(name)
+        words = builder.stream("sentences", value=str).flat_map_values(str.split)
+        words.group_by(lambda _, word: word, key=str).count(name="counts")
+        workers.append(Worker(builder.build(), log, state_dir=str(tmp_path), accept_changes=True))
+
+    def counts(worker: Worker) -> dict[str, int]:
+        states = [task.states["counts"] for task in worker.tasks.values() if task.states]
+        return {word: row[0] for word in "ab" for state in states if (row := state.row(word))}
+
+    def both() -> bool:
+        return [worker.run_once(0.05) is not None and counts(worker) for worker in workers] == [{"a": 2, "b": 1}] * 2
+
+    until(both)
+    internal = {f"{name}-counts-{kind}" for name in ("one", "two") for kind in ("changelog", "repartition")}
+    assert log.topics().keys() == internal | {"sentences", "word-counts"}
+    for worker in workers:
+        worker.close()

@@ -39,6 +39,10 @@ class StoreError(StreamtopoError):
     """A state store cannot be opened, read or written."""
 
 
+class StoreFailed(StoreError):
+    """The disk under a state store failed, or its files are damaged: no fault of the record it was read for."""
+
+
 class StoreInUse(StoreError):
     """Another living worker has a task's stores; if the log gave the task away, it lets go of them in a moment."""
 

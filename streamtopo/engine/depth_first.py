@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from streamtopo.engine.processing import ProcessStep, Push
-from streamtopo.engine.stations import Edge, Failure, Flow, Station, TakeSingly, send
+from streamtopo.engine.stations import PASSED_ON, Edge, Failure, Flow, Station, TakeSingly, send
 from streamtopo.processors import Record
 from streamtopo.records import EVERY_CHILD, Chunk, Order, below, interleave, private
 
@@ -71,7 +71,7 @@ class DepthFirst:
                 return
             order = self._base if station.leaving else self._next_order()
             out = step(_one_row(record, order, side, old))
-        except Failure:
+        except PASSED_ON:
             raise
         except (Exception, TakeSingly) as error:
             raise Failure(station.name, error) from error

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from streamtopo.errors import LogError, StoreFailed
 from streamtopo.records import (
     EVERY_CHILD,
     NOTHING,
@@ -30,6 +31,10 @@ class Failure(Exception):
 
 class TakeSingly(BaseException):
     """What a processor just did has its effect before the next record; only one by one can records be right."""
+
+
+PASSED_ON = (Failure, LogError, StoreFailed)
+"""Raised as they are: what has its node, and what is no fault of a record, which would be lost if it were skipped."""
 
 
 @dataclass(eq=False)
@@ -162,7 +167,7 @@ class Station:
     def attempt(self, act: Callable[..., Chunk], *arguments: object) -> Chunk:
         try:
             return act(*arguments)
-        except Failure:
+        except PASSED_ON:
             raise
         except (Exception, TakeSingly) as error:
             raise Failure(self.name, error) from error

@@ -18,7 +18,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
-from streamtopo.errors import StoreError, StoreInUse
+from streamtopo.errors import StoreError, StoreFailed, StoreInUse
 
 logger = logging.getLogger("streamtopo")
 
@@ -183,13 +183,13 @@ def clock() -> float:
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
-def trouble(path: Path, error: Exception) -> StoreError:
+def trouble(path: Path, error: Exception) -> StoreFailed:
     """One clear error for what the operating system, or RocksDB in its words, complained of."""
     text = str(error)
     for number, meaning in _TROUBLES.items():
         if getattr(error, "errno", None) == number or os.strerror(number) in text:
-            return StoreError(f'the state directory "{path}" {meaning}')
-    return StoreError(f'the state in "{path}" cannot be used: {text}')
+            return StoreFailed(f'the state directory "{path}" {meaning}')
+    return StoreFailed(f'the state in "{path}" cannot be used: {text}')
 
 
 @contextmanager

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
-from streamtopo import Processor, ProcessorContext, Record, StreamsBuilder, StreamtopoError, Topology, key_value_store
-from streamtopo.errors import StepError
+from streamtopo import (
+    Processor,
+    ProcessorContext,
+    Record,
+    StreamsBuilder,
+    StreamtopoError,
+    Topology,
+    Worker,
+    key_value_store,
+)
+from streamtopo.errors import StepError, StoreFailed
+from streamtopo.logs import Topic
+from streamtopo.logs.memory import MemoryLog
+from streamtopo.records import Columns, TopicPartition
+from streamtopo.stores.memory import MemoryStore
 from streamtopo.testing import Driver, DriverRecord
 
 SENT = [DriverRecord("in", key, [number], number * 10) for number, key in enumerate("abcabcabca")]
@@ -193,3 +207,33 @@ def test_errors_keep_the_cause() -> None:
     with pytest.raises(StreamtopoError) as caught:
         Driver(builder.build()).send("in", "x")
     assert isinstance(caught.value.__cause__, ValueError)
+
+
+class Unreadable(MemoryStore):
+    """On a disk that fails where some rows lie."""
+
+    def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        if any(key.endswith(b"bad") for key in keys):
+            raise StoreFailed("the disk has failed")
+        return super().get_many(keys)
+
+
+def test_a_store_that_cannot_be_read_is_no_fault_of_a_record_and_skips_none() -> None:
+    builder = StreamsBuilder("rollback")
+    builder.stream("in", key=str, value=str).group_by_key().count(name="counts").to_stream().to("out")
+    log = MemoryLog()
+    for name in ("in", "out"):
+        log.create(Topic(name, 1))
+    log.append(TopicPartition("in", 0), Columns([b"good", b"bad"], [b"v"] * 2, [0] * 2))
+    failing = Worker(builder.build(), log, lambda stores, partition: Unreadable(), on_error="skip")
+    with pytest.raises(StoreFailed, match="the disk has failed"):
+        work_until(failing, lambda: failing.skipped > 0)
+    failing.abandon()
+    mended = Worker(builder.build(), log, lambda stores, partition: MemoryStore(), on_error="skip")
+    work_until(mended, lambda: log.end(TopicPartition("out", 0)) == 2)
+    assert log.read(TopicPartition("out", 0), 0, 10).columns.keys == [b"good", b"bad"]
+
+
+def work_until(worker: Worker, condition: Callable[[], bool]) -> None:
+    while not condition():
+        worker.run_once()

@@ -12,12 +12,12 @@ import pytest
 
 from streamtopo.errors import LogError
 from streamtopo.logs import Topic
-from streamtopo.logs.embedded import EmbeddedLog, storage
+from streamtopo.logs.embedded import EmbeddedLog, checkpoints, storage
 from streamtopo.logs.embedded.batches import Run, merge
 from streamtopo.logs.embedded.compaction import compaction
 from streamtopo.logs.embedded.database import writing
 from streamtopo.records import Columns, TopicPartition
-from tests.logs.records import T0, keyed, reader, rows, values
+from tests.logs.records import T0, join, keyed, reader, rows, values
 
 
 class Clock:
@@ -232,6 +232,25 @@ def test_a_deleted_topic_frees_its_space(log: EmbeddedLog, clock: Clock) -> None
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         assert connection.execute("SELECT count(*) FROM batches").fetchone() == (0,)
     assert os.path.getsize(log.path / "log.db") < 25_000_000
+
+
+def test_cleaning_does_not_let_the_wal_grow(log: EmbeddedLog, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nobody commits, too: a worker that has caught up cleans most."""
+    create(log, retention_bytes=1)
+    log.create(Topic("u", 1))
+    for topic in ("t", "u"):
+        for _ in range(60):
+            log.append(TopicPartition(topic, 0), rows(os.urandom(900_000)))
+    with log._database.connection() as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    monkeypatch.setattr(checkpoints, "EVERY", 1 << 20)
+    clock.time += 2000
+    idle, sizes = join(log), [0]
+    while log.clean(slice_ms=1):
+        idle.poll(1, 0.01)
+        sizes.append(os.path.getsize(log.path / "log.db-wal"))
+    assert values(log) == []
+    assert max(sizes) < 12_000_000
 
 
 def test_a_deletion_that_was_broken_off_is_finished(log: EmbeddedLog) -> None:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from streamtopo.errors import LogError
 from streamtopo.logs import Topic
 from streamtopo.logs.embedded import storage
+from streamtopo.logs.embedded.checkpoints import Checkpoints
 from streamtopo.logs.embedded.compaction import compaction, dirty
 from streamtopo.logs.embedded.database import Database, Now, busy, full, writing
 from streamtopo.records import TopicPartition
@@ -25,7 +26,9 @@ LOOK = 256
 """Batches that one slice looks at for their age."""
 FREE_PAGES = 2048
 """Free pages, beyond a quarter of all, that go back to the file system, so many at a time:"""
-PAGES = 64
+PAGES, PAGE_SIZE = 64, 8192
+_FREED = 64 << 10
+"""Bytes that a sweep writes, at most: what it deletes is only marked as free."""
 
 DAY_MS = 86_400_000
 
@@ -63,11 +66,12 @@ class Policy(NamedTuple):
 class Cleaner:
     """One process cleans at a time: the one that holds the lock, until its pass is over."""
 
-    def __init__(self, database: Database, now: Now) -> None:
+    def __init__(self, database: Database, checkpoints: Checkpoints, now: Now) -> None:
         self._database = database
+        self._checkpoints = checkpoints
         self._now = now
         self._one_thread = threading.Lock()
-        self._pass: Iterator[None] | None = None
+        self._pass: Iterator[int] | None = None
         self._ended = 0
         self._file = -1
 
@@ -84,8 +88,8 @@ class Cleaner:
         with self._database.explained(), closing(self._connect()) as connection:
             topic = storage.extent(connection, partition).topic
             policy = Policy.of(storage.topics(connection)[partition.topic][1])
-            for _ in compaction(connection, topic, partition.partition, self._now, policy.tombstones_ms):
-                pass
+            for written in compaction(connection, topic, partition.partition, self._now, policy.tombstones_ms):
+                self._wrote(written)
 
     def close(self) -> None:
         with self._one_thread:
@@ -109,7 +113,8 @@ class Cleaner:
         assert self._pass is not None
         unfinished = False
         try:
-            for _ in self._pass:
+            for written in self._pass:
+                self._wrote(written)
                 if time.monotonic() > deadline:
                     unfinished = True
                     break
@@ -135,9 +140,14 @@ class Cleaner:
         connection.execute("PRAGMA synchronous=NORMAL")
         return connection
 
-    # -- a pass: each `yield` is a place to stop
+    def _wrote(self, size: int) -> None:
+        """The WAL has it until a checkpoint; where nobody commits there would be none."""
+        if size:
+            self._checkpoints.wrote(size)
 
-    def _everything(self) -> Iterator[None]:
+    # -- a pass: each `yield` is a place to stop, and says how many bytes were written, about
+
+    def _everything(self) -> Iterator[int]:
         with closing(self._connect()) as connection:
             for (id,) in connection.execute("SELECT id FROM deleted_topics").fetchall():
                 yield from _swept(connection, partial(storage.sweep_deleted, connection, id))
@@ -148,13 +158,13 @@ class Cleaner:
                 yield from _swept(connection, partial(storage.sweep, connection, id, number))
             yield from _shrink(connection)
 
-    def _partition(self, connection: sqlite3.Connection, topic: int, number: int, policy: Policy) -> Iterator[None]:
+    def _partition(self, connection: sqlite3.Connection, topic: int, number: int, policy: Policy) -> Iterator[int]:
         if policy.retention_ms >= 0 or policy.retention_bytes >= 0:
             yield from self._retention(connection, topic, number, policy)
         if policy.compacted and dirty(connection, topic, number, policy.dirty):
             yield from compaction(connection, topic, number, self._now, policy.tombstones_ms)
 
-    def _retention(self, connection: sqlite3.Connection, topic: int, number: int, policy: Policy) -> Iterator[None]:
+    def _retention(self, connection: sqlite3.Connection, topic: int, number: int, policy: Policy) -> Iterator[int]:
         """Move the start past batches that are too old, or too many; whole batches only."""
         oldest = self._now() - policy.retention_ms if policy.retention_ms >= 0 else float("-inf")
         most = policy.retention_bytes if policy.retention_bytes >= 0 else float("inf")
@@ -170,22 +180,22 @@ class Cleaner:
             if start:
                 with writing(connection):
                     storage.move_start(connection, topic, number, start)
-            yield
+            yield 0
 
 
-def _swept(connection: sqlite3.Connection, sweep: Callable[[], bool]) -> Iterator[None]:
+def _swept(connection: sqlite3.Connection, sweep: Callable[[], bool]) -> Iterator[int]:
     more = True
     while more:
         with writing(connection):
             more = sweep()
-        yield
+        yield _FREED
 
 
-def _shrink(connection: sqlite3.Connection) -> Iterator[None]:
+def _shrink(connection: sqlite3.Connection) -> Iterator[int]:
     while True:
         (free,) = connection.execute("PRAGMA freelist_count").fetchone()
         (pages,) = connection.execute("PRAGMA page_count").fetchone()
         if free <= FREE_PAGES + pages // 4:
             return
         connection.execute(f"PRAGMA incremental_vacuum({PAGES})").fetchall()
-        yield
+        yield PAGES * PAGE_SIZE

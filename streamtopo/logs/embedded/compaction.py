@@ -32,8 +32,10 @@ def dirty(connection: sqlite3.Connection, topic: int, number: int, ratio: float)
     return row is not None and row[0] >= LEAST and row[0] >= ratio * row[1]
 
 
-def compaction(connection: sqlite3.Connection, topic: int, number: int, now: Now, tombstones_ms: int) -> Iterator[None]:
-    """Stops at each `yield`. It may be broken off anywhere, and be done by two at once: it only removes what is old.
+def compaction(connection: sqlite3.Connection, topic: int, number: int, now: Now, tombstones_ms: int) -> Iterator[int]:
+    """Stops at each `yield`, of the bytes it wrote.
+
+    It may be broken off anywhere, and be done by two at once: it only removes what is old.
 
     A tombstone stays for `tombstones_ms` after a cleaning that removed what it deletes, as in Kafka since KIP-534:
     whoever has read that meets the tombstone if reading the rest takes no longer.
@@ -44,11 +46,11 @@ def compaction(connection: sqlite3.Connection, topic: int, number: int, now: Now
     end = 0
     for reached in _last_of_each_key(connection, topic, number, latest):
         end = reached
-        yield
+        yield 0
     clean = True
     for batches in _groups(connection, topic, number, end):
         clean &= _rewrite(connection, topic, number, batches, (latest, tombstones_before))
-        yield
+        yield sum(batch.size for batch in batches)
     if clean:
         with writing(connection):
             storage.note_cleaning(connection, topic, number, end, now(), tombstones_ms / PARTS)

@@ -39,7 +39,7 @@ class EmbeddedLog:
         self.path = Path(path)
         self._database = Database(self.path, synchronous.upper())
         self._checkpoints = Checkpoints(self._database)
-        self._cleaner = Cleaner(self._database, now)
+        self._cleaner = Cleaner(self._database, self._checkpoints, now)
         self._lease = lease
         self._now = now
         self._members: WeakSet[EmbeddedMember] = WeakSet()

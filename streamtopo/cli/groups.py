@@ -37,7 +37,7 @@ def groups() -> None:
 @log_option
 @json_option
 def list_groups(log: str, as_json: bool) -> None:
-    """List the groups: name, members alive, partitions, records not yet processed.
+    """List the groups: name, members alive, partitions, records not yet processed (unknown before the first commit).
 
     \b
     Examples:
@@ -96,6 +96,7 @@ def _standing(log: Log, partition: TopicPartition, state: GroupState, owner: str
     return Standing(*partition, position.offset, end, max(0, end - position.offset), owner)
 
 
-def _sums(found: Iterable[Standing]) -> dict[str, int]:
+def _sums(found: Iterable[Standing]) -> dict[str, int | None]:
     found = list(found)
-    return {"partitions": len(found), "lag": sum(standing.lag or 0 for standing in found)}
+    known = not any(standing.lag is None and standing.end for standing in found)
+    return {"partitions": len(found), "lag": sum(standing.lag or 0 for standing in found) if known else None}

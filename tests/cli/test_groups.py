@@ -32,6 +32,17 @@ def test_list_shows_members_and_lag(run: Run, member: str) -> None:
     ]
 
 
+def test_before_the_first_commit_nobody_knows_the_lag(run: Run, log: Log) -> None:
+    """Nothing is done yet, so 0 would be wrong."""
+    log.create(Topic("t", 2))
+    member = log.join("g", [("t",)])
+    member.assignment()
+    assert run("groups", "list").stdout == "g\t1\t2\t0\n"
+    log.append(T0, numbered(5))
+    assert run("groups", "list").stdout == "g\t1\t2\t-\n"
+    assert json.loads(run("groups", "list", "--json").stdout)[0]["lag"] is None
+
+
 def test_describe_shows_each_partition(run: Run, member: str) -> None:
     assert run("groups", "describe", "g").stdout.splitlines() == [
         f"g: 1 member, {member}",

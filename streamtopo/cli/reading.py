@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from heapq import merge
-from itertools import islice
 
 from streamtopo.cli.record_json import Record
 from streamtopo.logs import Log
@@ -13,7 +12,8 @@ from streamtopo.records import Batch, TopicPartition
 
 Page = list[Record]
 PAGE = 500
-"""Records read from a partition, or shown, at once."""
+"""Records read from a partition, or shown, at once; fewer where they are large:"""
+PAGE_BYTES = 4 << 20
 PAUSE = 0.02
 """Seconds between two looks for news."""
 
@@ -21,8 +21,14 @@ PAUSE = 0.02
 def everything(log: Log, partitions: Iterable[TopicPartition], ends: dict[TopicPartition, int]) -> Iterator[Page]:
     """What is before these ends; by timestamp, except that the records of a partition keep their order."""
     parts = [_records(log, partition, ends[partition]) for partition in partitions]
-    records = merge(*parts, key=lambda record: record.timestamp)
-    while page := list(islice(records, PAGE)):
+    page, size = Page(), 0
+    for record in merge(*parts, key=lambda record: record.timestamp):
+        page.append(record)
+        size += len(record.key or b"") + len(record.value or b"")
+        if len(page) == PAGE or size >= PAGE_BYTES:
+            yield page
+            page, size = Page(), 0
+    if page:
         yield page
 
 
@@ -47,16 +53,17 @@ def first(pages: Iterable[Page], count: int | None) -> Iterator[Page]:
 def _records(log: Log, partition: TopicPartition, end: int) -> Iterator[Record]:
     position = log.start(partition)
     while position < end:
-        batch = log.read(partition, position, min(PAGE, end - position))
+        batch = log.read(partition, position, min(PAGE, end - position), PAGE_BYTES)
         yield from (record for record in _rows(batch) if record.offset < end)
-        position = batch.next_offset
+        # What was deleted in the meantime cannot be read any more.
+        position = max(batch.next_offset, log.start(partition))
 
 
 def _next_page(log: Log, partition: TopicPartition, positions: dict[TopicPartition, int]) -> Page:
     if log.end(partition) <= positions[partition]:
         return []
     # What was deleted in the meantime cannot be read any more.
-    batch = log.read(partition, max(positions[partition], log.start(partition)), PAGE)
+    batch = log.read(partition, max(positions[partition], log.start(partition)), PAGE, PAGE_BYTES)
     positions[partition] = batch.next_offset
     return list(_rows(batch))
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 
 import pytest
 
-from streamtopo.cli.reading import first, news
+from streamtopo.cli.reading import everything, first, news
 from streamtopo.cli.record_json import Record, line_of, record_of, shown_key, shown_value
 from streamtopo.cli.record_text import text_of, time_of
 from streamtopo.cli.shapes import Shapes, shapes_of
@@ -69,6 +69,20 @@ def test_many_records_all_come(run: Run, log: Log) -> None:
     log.create(Topic("many", 1))
     log.append(TopicPartition("many", 0), Columns([None] * 2345, [b"%d" % n for n in range(2345)], [7] * 2345))
     assert [row["value"] for row in objects(run("consume", "many", "--json"))] == list(range(2345))
+
+
+def test_what_is_deleted_while_it_is_shown_is_passed_over(log: Log) -> None:
+    log.append(T0, Columns([None] * 2000, [b"%d" % number for number in range(2000)], [9] * 2000))
+    pages = everything(log, [T0], {T0: 2002})
+    shown = next(pages)
+    log.delete_before(T0, 1502)
+    shown += [record for page in pages for record in page]
+    assert [record.offset for record in shown] == [*range(500), *range(1502, 2002)]
+
+
+def test_large_records_come_in_small_pages(log: Log) -> None:
+    log.append(T1, Columns([None] * 20, [b"x" * (1 << 20)] * 20, [9] * 20))
+    assert [len(page) for page in everything(log, [T1], {T1: 21})] == [5, 4, 4, 4, 4]
 
 
 # -- how bytes are shown

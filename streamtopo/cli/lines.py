@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import IO, NamedTuple
 
 MOST_LINES = 10_000
+MOST_BYTES = 16 << 20
 LONGEST_WAIT = 0.1
 """Seconds from a line's coming to its being handed on."""
 READ = 1 << 20
@@ -22,7 +23,7 @@ class Lines(NamedTuple):
 
 
 def batches(stream: IO[bytes]) -> Iterator[Lines]:
-    """Up to 10,000 lines, or what came within 100 ms of the first; the last line needs no end."""
+    """Up to 10,000 lines or 16 MB, or what came within 100 ms of the first; the last line needs no end."""
     reader = _Reader(stream)
     try:
         while reader.collect():
@@ -37,7 +38,8 @@ class _Reader:
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
         self._selectable = _has_descriptor(stream)
-        self._rest = b""
+        self._rest: list[bytes] = []
+        """The pieces of a line that has not ended yet."""
         self._bytes = 0
         self.waiting: list[bytes] = []
         self.ended = False
@@ -45,13 +47,16 @@ class _Reader:
     def collect(self) -> bool:
         """False when there is nothing more."""
         deadline = None
-        while not self.ended and len(self.waiting) < MOST_LINES:
+        while not self.ended and not self._enough():
             if deadline is None and self.waiting:
                 deadline = time.monotonic() + LONGEST_WAIT
             if deadline is not None and not self._readable(deadline - time.monotonic()):
                 break
             self._read()
         return bool(self.waiting)
+
+    def _enough(self) -> bool:
+        return len(self.waiting) >= MOST_LINES or (bool(self.waiting) and self._bytes >= MOST_BYTES)
 
     def take(self) -> Lines:
         taken, self.waiting = self.waiting[:MOST_LINES], self.waiting[MOST_LINES:]
@@ -67,11 +72,14 @@ class _Reader:
     def _read(self) -> None:
         read = self._stream.read1(READ)  # type: ignore[attr-defined]  # both buffered files and BytesIO have it
         self._bytes += len(read)
-        *whole, self._rest = (self._rest + read).split(b"\n")
-        self.waiting += whole
-        if not read:
-            self.ended = True
-            self.waiting += [self._rest] if self._rest else []
+        end, *begun = read.split(b"\n")
+        self._rest.append(end)
+        if begun or not read:
+            line = b"".join(self._rest)
+            *whole, rest = begun or [b""]
+            self.waiting += [line, *whole] if begun or line else []
+            self._rest = [rest]
+        self.ended = not read
 
 
 def _has_descriptor(stream: IO[bytes]) -> bool:

@@ -17,7 +17,7 @@ from streamtopo.cli.opening import complete_topic, existing, opened
 from streamtopo.cli.options import log_option
 from streamtopo.cli.record_json import Record, record_of
 from streamtopo.cli.tables import counted
-from streamtopo.errors import SerdeError
+from streamtopo.errors import LogError, SerdeError
 from streamtopo.logs import Log, Topic
 from streamtopo.partitioning import partition_of
 from streamtopo.records import Columns, TopicPartition
@@ -68,7 +68,7 @@ def produce(topic: str, file: IO[bytes], separator: bytes | None, as_json: bool,
         writer = _Writer(target, existing(target, log, topic))
         parse = record_of if as_json else _keyed(separator) if separator else _value
         for lines in batches(file):
-            _write(writer, lines, parse, as_json)
+            _write_or_say_where(writer, lines, parse, as_json)
             advance(lines.size)
     click.echo(f'{counted(writer.written, "record")} written to "{topic}"')
 
@@ -85,6 +85,20 @@ def _keyed(separator: bytes) -> Parse:
         return Record(0, 0, key, value, now)
 
     return parse
+
+
+def _write_or_say_where(writer: _Writer, lines: Lines, parse: Parse, skip_blank: bool) -> None:
+    """What is in the topic would be there twice if all of it were written again."""
+    first = writer.line + 1
+    try:
+        _write(writer, lines, parse, skip_blank)
+    except LogError as error:
+        if not writer.written:
+            raise
+        raise LogError(
+            f"{error}. Only go on where it ended: {counted(writer.written, 'record')} went into the topic, all before "
+            f"line {first} (tail -n +{first}), and of those from there to line {writer.line} what some partitions got"
+        ) from error.__cause__
 
 
 def _write(writer: _Writer, lines: Lines, parse: Parse, skip_blank: bool) -> None:

@@ -136,7 +136,7 @@ def record_of(line: bytes, now: int) -> Record:
         )
     except UnicodeDecodeError as error:
         raise SerdeError(f"not UTF-8: {error}") from None
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise SerdeError(f"not a JSON object: {error}") from None
 
 
@@ -198,7 +198,12 @@ def _refuse(constant: str) -> NoReturn:
     raise SerdeError(f"{constant} is not JSON; write null, or a string")
 
 
-_decoder = json.JSONDecoder(parse_constant=_refuse)
+def _whole_number(digits: str) -> int | float:
+    """Python makes no int of more than 4300 digits; what is written is the text, not this."""
+    return int(digits) if len(digits) < 1000 else float(digits)
+
+
+_decoder = json.JSONDecoder(parse_constant=_refuse, parse_int=_whole_number)
 
 
 def members_of(text: str) -> dict[str, Member]:

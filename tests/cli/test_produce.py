@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from streamtopo.cli.lines import Lines, batches
+from streamtopo.errors import LogError
 from streamtopo.logs import Log, Topic
+from streamtopo.logs.embedded import EmbeddedLog
 from streamtopo.partitioning import partition_of
 from streamtopo.records import Columns, TopicPartition
 from tests.cli.conftest import Run, Start
@@ -89,6 +91,11 @@ def test_json_objects(run: Run, log: Log) -> None:
     assert headers == [(), (("h", b"1"),), (("a", b"b"),), (), (), (), (), ()]
 
 
+def test_a_number_keeps_all_its_digits(run: Run, log: Log) -> None:
+    assert run("produce", "t", "--json", given='{"value": ' + "7" * 5000 + "}").exit_code == 0
+    assert columns(log).values == [b"7" * 5000]
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [
@@ -132,6 +139,23 @@ def test_a_line_without_the_separator_is_an_error(run: Run, log: Log) -> None:
     assert columns(log).values == [b"b"]
 
 
+def test_a_log_that_fails_half_way_says_where_to_go_on(run: Run, log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Producing all of it again would write the first lines twice."""
+
+    def append(log: EmbeddedLog, target: TopicPartition, columns: Columns) -> int:
+        if log.end(target) >= 10_000:
+            raise LogError("the disk is full")
+        return appended(log, target, columns)
+
+    appended = EmbeddedLog.append
+    monkeypatch.setattr(EmbeddedLog, "append", append)
+    result = run("produce", "t", given="line\n" * 15_000)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.startswith("Error: the disk is full. Only go on where it ended: 10,000 records went into ")
+    assert "all before line 10001 (tail -n +10001)" in result.stderr
+    assert log.end(TopicPartition("t", 0)) == 10_000
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -155,6 +179,15 @@ def test_batches_have_10_000_lines_at_most(folder: Path) -> None:
         found = list(batches(file))
     assert [len(batch.lines) for batch in found] == [10_000, 10_000, 5_001]
     assert sum(batch.size for batch in found) == 125_004
+
+
+def test_batches_of_large_lines_are_no_larger_than_need_be(folder: Path) -> None:
+    line = b"x" * (3 << 20)
+    (folder / "file").write_bytes((line + b"\n") * 20)
+    with (folder / "file").open("rb") as file:
+        found = list(batches(file))
+    assert [one for batch in found for one in batch.lines] == [line] * 20
+    assert max(batch.size for batch in found) < 20 << 20
 
 
 @pytest.fixture

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import sys
 import sysconfig
 import traceback
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +36,12 @@ class Commands(click.Group):
             return super().invoke(ctx)
         except StreamtopoError as error:
             click.echo(told(error, ctx), err=True)
+            ctx.exit(FAILED)
+        except OSError as error:
+            if error.errno == errno.EPIPE:
+                raise
+            _give_up_output()
+            click.echo(f"Error: {error}", err=True)
             ctx.exit(FAILED)
         except KeyboardInterrupt:
             ctx.exit(INTERRUPTED)
@@ -86,3 +96,9 @@ def _verbose_option() -> click.Option:
     return click.Option(
         ["--verbose"], is_flag=True, expose_value=False, callback=remember, help="Show whole tracebacks."
     )
+
+
+def _give_up_output() -> None:
+    """What could not be written would be tried again, and complained of, at the end of the process."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -97,8 +97,9 @@ def _shown_as_text(data: bytes) -> Shown:
         return Shown(_text(b64encode(data).decode()), "base64")
 
 
-def _header_text(name: str, data: bytes) -> str:
-    shown = _shown_as_text(data)
+def _header_text(name: str, data: bytes | None) -> str:
+    """What is null is empty, as it is where Kafka's records are read."""
+    shown = _shown_as_text(data or b"")
     encoding = f',"encoding":{_text(shown.encoding)}' if shown.encoding else ""
     return f'{{"name":{_text(name)},"value":{shown.text}{encoding}}}'
 

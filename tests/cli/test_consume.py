@@ -235,6 +235,19 @@ def test_a_reader_that_has_seen_enough_is_no_failure(start: Start, log: Log) -> 
     assert (consumer.stderr.read(), consumer.wait(10)) == (b"", 0)
 
 
+@pytest.mark.parametrize("command", [("consume", "t", "--json"), ("consume", "t"), ("topics", "list")])
+def test_where_nothing_can_be_written_that_is_one_message(command: tuple[str, ...], start: Start, log: Log) -> None:
+    with open("/dev/full", "wb") as full:
+        failed = start(*command, stdout=full)
+    assert failed.communicate(timeout=10)[1] == b"Error: [Errno 28] No space left on device\n"
+    assert failed.returncode == 1
+
+
+def test_a_header_without_a_value_is_empty(run: Run, log: Log) -> None:
+    log.append(T0, Columns([None], [b"d"], [9], [(("h", None),)]))  # type: ignore[list-item]
+    assert objects(run("consume", "t", "--json"))[-1]["headers"] == [{"name": "h", "value": ""}]
+
+
 def test_on_a_terminal_it_is_a_table(start: Start, log: Log) -> None:
     log.append(T1, Columns([b"evil"], [b"\x1b[2J[bold]"], [4]))
     ours, theirs = pty.openpty()

@@ -189,7 +189,8 @@ def trouble(path: Path, error: Exception) -> StoreFailed:
     for number, meaning in _TROUBLES.items():
         if getattr(error, "errno", None) == number or os.strerror(number) in text:
             return StoreFailed(f'the state directory "{path}" {meaning}')
-    return StoreFailed(f'the state in "{path}" cannot be used: {text}')
+    mend = "; move it away, and it is rebuilt from its changelogs" if text.startswith("Corruption") else ""
+    return StoreFailed(f'the state in "{path}" cannot be used: {text.strip()}{mend}')
 
 
 @contextmanager

@@ -84,6 +84,8 @@ class Worker:
         """Process nothing, but commit what was done and keep the place in the group; may be set from any thread."""
         self._refused = 0
         self._few = False
+        self._held_back = False
+        """Whether there may be more to read, of what enough was in hand."""
         self._now = now
         self._journal: list[Entry] = []
         self._rejected: set[str] = set()
@@ -196,7 +198,7 @@ class Worker:
         read = self._read(0.0 if updated or restored or self._pace.undurable or self._in_hand() else timeout)
         worked = not self.paused and self._process() | self._tick() | self._move_on()
         idle = not read and not worked
-        self._few = read < self.config.chunk // _FEW and not self._in_hand()
+        self._few = read < self.config.chunk // _FEW and not self._held_back and not self._in_hand()
         due = self._pace.due(caught_up=idle or self._few) or self._caches_full()
         if due:
             self._commit()
@@ -207,6 +209,7 @@ class Worker:
         limit = self.config.chunk
         inputs = [one for task in self.tasks.values() for one in task.inputs.values()]
         full = {one.partition for one in inputs if self.paused or one.waiting.size >= limit}
+        self._held_back = bool(full)
         batches = self.member.poll(_POLL_CHUNKS * limit, timeout, full, self._give_back)
         for batch in batches:
             task = self._tasks.reading(batch.source)

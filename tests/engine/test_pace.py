@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from streamtopo import StreamsBuilder, Worker
 from streamtopo.config import WorkerConfig
 from streamtopo.engine import pace
 from streamtopo.engine.pace import Pace
+from streamtopo.logs import Topic
+from streamtopo.logs.memory import MemoryLog
+from streamtopo.records import Columns, TopicPartition
 
 
 class Clock:
@@ -70,3 +74,18 @@ def test_news_gather_while_a_commit_is_not_due(monkeypatch: pytest.MonkeyPatch) 
     clock.ms = 9
     one.rest(1.0)
     assert slept == [0.005, 0.001, 0.0]
+
+
+def test_a_worker_that_has_more_to_read_than_it_has_in_hand_is_not_caught_up() -> None:
+    """It reads several rounds at once, and nothing while it works those off."""
+    builder = StreamsBuilder("pace")
+    builder.stream("in").to("out")
+    log = MemoryLog()
+    for name in ("in", "out"):
+        log.create(Topic(name, 1))
+    log.append(TopicPartition("in", 0), Columns([None] * 1000, [b"v"] * 1000, [0] * 1000))
+    worker = Worker(builder.build(), log, chunk=20, commit_interval="1h")
+    while log.end(TopicPartition("out", 0)) == 0:
+        worker.run_once()
+    assert log.end(TopicPartition("out", 0)) == 1000
+    worker.close()

@@ -82,6 +82,12 @@ def _offsets(path: str) -> Offsets:
 @click.option(
     "--input-topics", metavar="NAME,…", callback=_parsed(_names), help="Those to read again; all of them unless named."
 )
+@click.option(
+    "--internal-topics",
+    metavar="NAME,…",
+    callback=_parsed(_names),
+    help="Delete only these of its own topics; all of them unless named. What stays is read again.",
+)
 @click.option("--to-earliest", is_flag=True, default=None, help="Read from the first record; this is the default.")
 @click.option("--to-latest", is_flag=True, default=None, help="Read only what is written from now on.")
 @click.option("--to-offset", type=click.IntRange(min=0), metavar="N", help="Read from this offset, in each partition.")
@@ -107,6 +113,7 @@ def reset(
     dry_run: bool,
     force: bool,
     input_topics: tuple[str, ...] | None,
+    internal_topics: tuple[str, ...] | None,
     state_dir: str,
     log: str,
     as_json: bool,
@@ -135,7 +142,8 @@ def reset(
     with opened(log) as source:
         if not dry_run:
             wait_until_unused(source, topology.application_id, _PATIENCE if force else 0)
-        planned = plan_reset(topology, source, where, input_topics or {partition.topic for partition in offsets})
+        topics = input_topics or {partition.topic for partition in offsets}
+        planned = plan_reset(topology, source, where, topics, internal_topics or ())
         for missing in sorted(offsets.keys() - {move.partition for move in planned.moves}):
             raise LogError(f"partition {missing} is in the file, and not among those to move; mend the file")
         _show(planned, state.kept(), as_json)

@@ -31,7 +31,7 @@ class Reset(NamedTuple):
     kept: dict[TopicPartition, Position]
     """Where the group stands in other topics, which it goes on to read from there."""
     topics: list[str]
-    """The repartition topics and changelogs that there are, also of earlier versions of the topology."""
+    """The repartition topics and changelogs that go: all there are, also of earlier versions, or those chosen."""
 
 
 def to_earliest(log: Log, partition: TopicPartition, before: int | None) -> int:
@@ -54,16 +54,19 @@ def shift_by(records: int) -> Where:
     return lambda log, partition, before: (log.start(partition) if before is None else before) + records
 
 
-def plan_reset(topology: Topology, log: Log, where: Where, topics: Collection[str] = ()) -> Reset:
-    """To stand there in all topics that the application reads, or in these; never outside of what a topic has."""
+def plan_reset(
+    topology: Topology, log: Log, where: Where, topics: Collection[str] = (), internal_topics: Collection[str] = ()
+) -> Reset:
+    """To stand there in all topics that the application reads, or in these; never outside of what a topic has.
+
+    Its internal topics go, or only those that are named.
+    """
     existing = log.topics()
     internal = _internal(topology, log.note(note_of(topology))) & existing.keys()
     read = _read(topology, existing.keys() - internal - topology.repartitions.keys())
-    for unknown in sorted(set(topics) - set(read)):
-        names = ", ".join(read) or "none"
-        raise LogError(
-            f'"{topology.application_id}" does not read the topic "{unknown}"; of those there are, it reads {names}'
-        )
+    _check(f'"{topology.application_id}" does not read the topic', topics, read)
+    _check(f'"{topology.application_id}" has no internal topic', internal_topics, internal)
+    going = set(internal_topics) or internal
     state = log.group(topology.application_id)
     before = {partition: position.offset for partition, position in state.positions.items()} if state else {}
     chosen = [TopicPartition(name, n) for name in sorted(topics) or read for n in range(existing[name].partitions)]
@@ -74,9 +77,14 @@ def plan_reset(topology: Topology, log: Log, where: Where, topics: Collection[st
             inside = min(max(offset, log.start(partition)), log.end(partition))
             moves.append(Move(partition, before.get(partition), inside))
     moved = {move.partition for move in moves}
-    others = existing.keys() - internal
+    others = existing.keys() - going
     kept = {part: Position(at) for part, at in before.items() if part.topic in others and part not in moved}
-    return Reset(topology.application_id, moves, kept, sorted(internal))
+    return Reset(topology.application_id, moves, kept, sorted(going))
+
+
+def _check(said: str, named: Collection[str], known: Collection[str]) -> None:
+    for unknown in sorted(set(named) - set(known)):
+        raise LogError(f'{said} "{unknown}"; of those there are, these: {", ".join(sorted(known)) or "none"}')
 
 
 def _read(topology: Topology, topics: Collection[str]) -> list[str]:

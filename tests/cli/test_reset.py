@@ -78,6 +78,15 @@ def test_everything_is_done_again_from_the_beginning(run: Run, counted: Log, fol
     assert counts(counted) == FIRST * 2
 
 
+def test_a_changelog_that_is_kept_gives_its_rows_back(run: Run, counted: Log) -> None:
+    changelog, repartition = INTERNAL
+    assert run("reset", APP, "--internal-topics", repartition).exit_code == 0
+    assert changelog in counted.topics()
+    assert repartition not in counted.topics()
+    work(counted)
+    assert counts(counted) == [*FIRST, (b"a", 3), (b"b", 2), (b"a", 4)]
+
+
 def test_a_dry_run_shows_it_and_does_nothing(run: Run, counted: Log) -> None:
     before = (positions(counted), counted.topics(), counted.note("counting/fingerprint"))
     result = run("reset", APP, "--dry-run", "--shift-by", "-1")
@@ -140,9 +149,10 @@ def test_offsets_come_from_a_file(run: Run, counted: Log, folder: Path) -> None:
         (
             ["--input-topics", "in,out"],
             1,
-            '"counting" does not read the topic "out"; of those there are, it reads in, other',
+            '"counting" does not read the topic "out"; of those there are, these: in, other',
         ),
         (["--input-topics", "everywhere"], 1, "does not read the topic"),
+        (["--internal-topics", "in"], 1, '"counting" has no internal topic "in"; of those there are, these: counting-'),
         (["--input-topics", ","], 2, "it names no topic"),
         (["--to-latest", "--shift-by", "3"], 2, "--to-latest and --shift-by say different things"),
         (["--to-datetime", "yesterday"], 2, "Invalid isoformat string: 'yesterday'"),

@@ -21,7 +21,13 @@ from streamtopo.dsl.windowed import SessionWindowedKStream, TimeWindowedKStream
 from streamtopo.errors import StreamtopoError
 from streamtopo.processors import Processor, ProcessorContext, Record, ValueTransformer
 from streamtopo.serdes import Serde
-from streamtopo.stores.build import key_value_store, session_store, versioned_store, window_store
+from streamtopo.stores.build import (
+    key_value_store,
+    retaining_duplicates,
+    session_store,
+    versioned_store,
+    window_store,
+)
 from streamtopo.timestamps import Times, Timestamp
 from streamtopo.topology import Topology
 from streamtopo.windowed_serdes import session_windowed, time_windowed
@@ -70,6 +76,7 @@ __all__ = [
     "host",
     "key_value_store",
     "lifespan",
+    "retaining_duplicates",
     "session_store",
     "session_windowed",
     "time_windowed",

@@ -42,6 +42,8 @@ class StoreSpec:
     """Milliseconds of rows that lie, and go, together; 0: all lie together."""
     by_time: bool = False
     """Rows are also found by the time in their key, whatever the rest of it is."""
+    duplicates: bool = False
+    """Of a window store: rows with equal keys and starts lie beside each other, numbered as they were put."""
     topic_config: Mapping[str, str] = field(default_factory=dict)
 
     @property

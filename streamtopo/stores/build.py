@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from streamtopo.durations import Duration, milliseconds
 from streamtopo.errors import StoreError, TopologyError
@@ -112,3 +113,13 @@ def versioned_store(
         retention=kept,
         topic_config=topic_config or {},
     )
+
+
+def retaining_duplicates(store: StoreSpec) -> StoreSpec:
+    """A window store that keeps all rows put under the same key and start, in the order they were put.
+
+    They cannot be deleted; `fetch` gives the last.
+    """
+    if store.kind not in (Kind.WINDOW, Kind.TIMESTAMPED_WINDOW):
+        raise TopologyError(f'store "{store.name}" has no windows, so it cannot keep duplicates; give a window_store')
+    return replace(store, key=replace(store.key, exact=False), duplicates=True)

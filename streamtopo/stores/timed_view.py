@@ -28,15 +28,17 @@ class TimedView:
         self._serde = state.spec.key
         self._cut = self._serde.window_bytes
 
-    def _put(self, window: Windowed, time: int, value: Any, timestamp: int | None) -> None:
-        """None deletes; a row that nobody could read any more is dropped and counted."""
+    def _put(
+        self, window: Windowed, time: int, value: Any, timestamp: int | None, *, after: bytes | None = None
+    ) -> None:
+        """None deletes; a row that nobody could read any more is dropped and counted. `after` is another row's key."""
         self._check(window.key)
         state, retention = self._state, self._state.spec.retention
         observed = self._observed(time)
         if retention and time <= observed - retention:
             self._expired()
             return
-        index = self._index(window)
+        index = self._index(window) if after is None else _next(after)
         state.row(index)
         at = self._now() if timestamp is None else timestamp
         state.put(index, None if value is None else (private(value), at), at)
@@ -78,3 +80,8 @@ class TimedView:
     def _check(self, key: Any) -> None:
         if key is None:
             raise StoreError(f'store "{self._state.spec.name}" was given a null key; every row needs a key')
+
+
+def _next(key: bytes) -> bytes:
+    """The key with the next number at its end."""
+    return (int.from_bytes(key) + 1).to_bytes(len(key))

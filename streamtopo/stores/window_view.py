@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from streamtopo.stores.layout import segment_start
 from streamtopo.stores.state import Row
 from streamtopo.stores.timed_view import Pair, TimedView
 from streamtopo.stores.views import ValueAndTimestamp
@@ -12,14 +13,20 @@ from streamtopo.windows import FOREVER, Windowed
 
 Started = tuple[int, Any]
 """A window's start, and its value."""
+_NUMBER = 4
+"""Bytes at the end of a key that tell duplicates apart."""
 
 
 class WindowStore(TimedView):
     """All bounds of time are window starts, and are included. Rows older than the store's retention are not seen."""
 
     def put(self, key: Any, value: Any, window_start: int, timestamp: int | None = None) -> None:
-        """None deletes. The timestamp is that of the record being processed unless it is given."""
-        self._put(self._window(key, window_start), window_start, value, timestamp)
+        """None deletes, but for duplicates. The timestamp is that of the record being processed unless it is given."""
+        window = self._window(key, window_start)
+        if not self._state.spec.duplicates:
+            self._put(window, window_start, value, timestamp)
+        elif value is not None:
+            self._put(window, window_start, value, timestamp, after=self._index(window))
 
     def fetch(self, key: Any, time: int) -> Any:
         """The value of the window that starts at this time."""
@@ -59,11 +66,20 @@ class WindowStore(TimedView):
     def _between(
         self, first: bytes | None, last: bytes | None, start: int, stop: int, *, reverse: bool = False
     ) -> Iterator[tuple[Windowed, Row]]:
-        """A store in memory keeps all windows of one time together, as in Kafka Streams."""
+        """Stores in memory, and those kept by time, have all windows of one time together, as in Kafka Streams."""
         rows = super()._between(first, last, start, stop, reverse=reverse)
-        if not self._state.spec.in_memory:
+        if not (self._state.spec.in_memory or self._state.spec.by_time):
             return rows
         return iter(sorted(rows, key=lambda row: row[0].start, reverse=reverse))
+
+    def _index(self, window: Windowed) -> Any:
+        """Of duplicates the last; one that is put comes behind it."""
+        index = super()._index(window)
+        if not self._state.spec.duplicates:
+            return index
+        place = segment_start(window.start // self._state.spec.segment) + index[:-_NUMBER]
+        found = self._state.scan(place, place + b"\xff" * (_NUMBER + 1), reverse=True)
+        return next((key for key, _ in found if len(key) == len(index)), index)
 
     def _window(self, key: Any, start: int) -> Windowed:
         """With the end that the store's serde would decode, so that both are the same key."""

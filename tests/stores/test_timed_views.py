@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamtopo import Processor, Record, StreamsBuilder, Topology, session_store, window_store
+from streamtopo import (
+    Processor,
+    Record,
+    StreamsBuilder,
+    Topology,
+    retaining_duplicates,
+    session_store,
+    window_store,
+)
 from streamtopo.errors import StoreError, TopologyError
 from streamtopo.stores import StoreSpec
 from streamtopo.testing import Driver
@@ -166,3 +174,17 @@ def test_a_window_store_is_like_a_dict(puts: list[Any], start: int, stop: int, c
     for key in ("a", "ab", "b"):
         times = sorted(time for name, time in live if name == key and start <= time <= stop)
         assert list(store.fetch_range(key, start, stop)) == [(time, live[key, time]) for time in times]
+
+
+def test_duplicates_are_kept_in_the_order_they_were_put_after_a_crash_too() -> None:
+    driver = driver_of(retaining_duplicates(windows()))
+    for value in ([1], [2], None):
+        driver.store("rows").put("a", value, 1000)
+    driver.crash()
+    driver.restart()
+    driver.store("rows").put("a", [3], 1000)
+    driver.store("rows").put("ab", [4], 1000)
+    assert list(driver.store("rows").fetch_range("a", 0, 2000)) == [(1000, [1]), (1000, [2]), (1000, [3])]
+    assert driver.store("rows").fetch("a", 1000) == [3]
+    with pytest.raises(TopologyError, match="has no windows, so it cannot keep duplicates"):
+        retaining_duplicates(sessions())

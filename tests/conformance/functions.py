@@ -9,6 +9,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from streamtopo import Windowed
+
 Function = Callable[..., Any]
 """Joiners take (left, right), reducers and aggregators (aggregate, value), mappers and predicates (key, value)."""
 
@@ -26,6 +28,8 @@ def s(value: Any) -> str:
     """A value as the functions' texts print it."""
     if value is None:
         return "null"
+    if isinstance(value, Windowed):
+        return f"[{s(value.key)}@{value.start}/{value.end}]"
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

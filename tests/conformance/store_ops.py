@@ -20,8 +20,10 @@ def store_op(driver: Driver, entry: Entry) -> Any:
         return _SESSION[entry["store_op"]](store, entry)
     if spec.kind is Kind.VERSIONED:
         return _VERSIONED[entry["store_op"]](store, entry)
-    if spec.kind in (Kind.WINDOW, Kind.TIMESTAMPED_WINDOW):
+    if spec.kind is Kind.WINDOW:
         return _WINDOW[entry["store_op"]](store, entry)
+    if spec.kind is Kind.TIMESTAMPED_WINDOW:
+        return _timed(store, entry, _WINDOW[entry["store_op"]](store, entry))
     return _key_value(store, entry, timestamped=spec.kind is Kind.TIMESTAMPED)
 
 
@@ -94,6 +96,20 @@ _SESSION: dict[str, Op] = {
 }
 
 
+def _timed(store: Any, entry: Entry, found: Any) -> Any:
+    """Rows of a table in windows come with their timestamps, as those of other tables do."""
+
+    def row(key: Any, start: int) -> Any:
+        kept = store.fetch_with_timestamp(key, start)
+        return kept and {"value": kept.value, "ts": kept.timestamp}
+
+    if not isinstance(found, list):
+        return row(entry["key"], entry["time"]) if entry["store_op"] == "fetch" else found
+    if "key" in entry:
+        return [[start, row(entry["key"], start)] for start, _ in found]
+    return [[window, row(window["key"], window["start"])] for window, _ in found]
+
+
 # -- versions
 
 
@@ -107,7 +123,7 @@ def _without_end(version: dict[str, Any] | None) -> dict[str, Any] | None:
 
 
 def _versions(store: Any, entry: Entry) -> list[dict[str, Any] | None]:
-    descending = entry.get("order") == "descending"
+    descending = entry.get("order") != "ascending"  # "any" order is, in Kafka Streams, the latest first
     return [_version(one) for one in store.range(entry["key"], entry["from"], entry["to"], descending=descending)]
 
 

@@ -16,11 +16,13 @@ from streamtopo import (
     Timestamp,
     Topology,
     key_value_store,
+    retaining_duplicates,
     session_store,
     versioned_store,
     window_store,
 )
 from streamtopo.stores import StoreSpec
+from streamtopo.timestamps import Times
 from tests.conformance import tables
 from tests.conformance.functions import Function, function, s
 from tests.conformance.processors import spec_of, supplier
@@ -95,14 +97,19 @@ def _stream(steps: Steps, _: Any, step: Step) -> KStream:
 def _extractor(name: str | None) -> Timestamp | None:
     takes: dict[str | None, Timestamp] = {
         "value": Timestamp(_integer),
-        "value_or_partition_time": Timestamp(_integer, invalid="partition_time"),
-        "value_after_at": Timestamp(
-            lambda _, value, times: int(value.partition("@")[2]) if "@" in value else times.log
+        "value_or_partition_time": Timestamp(
+            lambda key, value, times: times.partition if type(value) is not int else value
         ),
+        "value_after_at": Timestamp(_after_at),
     }
     if name is not None and name not in takes:
         raise Unsupported(f"timestamp_extractor {name}")
     return takes.get(name)
+
+
+def _after_at(_: Any, value: Any, times: Times) -> int:
+    found = re.fullmatch(".*@([0-9]+)", s(value))
+    return int(found[1]) if found else times.log
 
 
 def _integer(key: Any, value: Any) -> int:
@@ -179,7 +186,8 @@ def _split(steps: Steps, stream: KStream, step: Step) -> None:
 
 
 def _repartition(stream: KStream, step: Step) -> KStream:
-    return stream.repartition(name=step.get("name"), partitions=step.get("partitions"))
+    """All topics have one partition, whatever `partitions` says: Kafka Streams' test driver knows no others."""
+    return stream.repartition(name=step.get("name"))
 
 
 def _to(steps: Steps, stream: KStream, step: Step) -> None:
@@ -362,13 +370,11 @@ def _from_store(store: Step) -> Built:
 
 def _store(store: Step) -> StoreSpec:
     name, in_memory = store["name"], store.get("in_memory", False)
-    if store.get("retain_duplicates"):
-        raise Unsupported("retain_duplicates")
     match store["type"]:
         case "key_value":
             return key_value_store(name, key=ANY, value=ANY, in_memory=in_memory)
         case "window":
-            return window_store(
+            windows = window_store(
                 name,
                 window_size=store["window_size_ms"],
                 retention=store["retention_ms"],
@@ -376,6 +382,7 @@ def _store(store: Step) -> StoreSpec:
                 value=ANY,
                 in_memory=in_memory,
             )
+            return retaining_duplicates(windows) if store.get("retain_duplicates") else windows
         case "session":
             return session_store(name, retention=store["retention_ms"], key=ANY, value=ANY, in_memory=in_memory)
         case "versioned":

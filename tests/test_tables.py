@@ -220,6 +220,8 @@ def test_tables_that_cannot_be_joined() -> None:
     numbers = builder.table("numbers", key=int, value=int)
     with pytest.raises(TopologyError, match=r"keys of different types: str and int.*foreign_key="):
         scores(builder).join(numbers, max)
+    with pytest.raises(TopologyError, match="a table joins with a table"):
+        scores(builder).left_join(builder.stream("words", key=str), max)  # type: ignore[arg-type]
     for foreign_key in (None, lambda score: score):
         with pytest.raises(TopologyError, match="different builders"):
             scores(builder).left_join(scores(other), max, foreign_key=foreign_key)

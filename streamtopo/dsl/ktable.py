@@ -183,6 +183,11 @@ class KTable:
         return ForeignKeyJoin(self, other, foreign_key, joiner, left, name).build(value)
 
     def _check_same_builder(self, other: KTable) -> None:
+        if not isinstance(other, KTable):
+            raise TopologyError(
+                f'"{self.node}" cannot be joined with {other!r:.80}; a table joins with a table: make one of a '
+                "stream with to_table(), or join the stream with this table"
+            )
         if other.graph is not self.graph:
             raise TopologyError(f'"{self.node}" and "{other.node}" come from different builders; use one builder')
 

@@ -224,3 +224,23 @@ def test_old_rows_go_and_nobody_is_told() -> None:
     assert [window.start for window, _ in driver.store("counts").all()] == [60_000 * 9]
     (task,) = driver.worker.tasks.values()
     assert len(list(task.states["counts"].scan(b"", None))) == 3, "a segment behind the live ones"
+
+
+@pytest.mark.parametrize(
+    ("windows", "newer", "newest"),
+    [
+        (Windows.tumbling(10, grace=5), 19, 24),
+        (Windows.hopping(10, every=3), 10, 13),
+        (Windows.sliding(5, grace=3), 16, 20),
+    ],
+)
+def test_a_row_can_be_read_until_the_windows_that_are_kept_are_too_new_for_it(
+    windows: Any, newer: int, newest: int
+) -> None:
+    """Not until records are: the time of the store is that of the last window's start, as in Kafka Streams."""
+    driver = Driver(counting(windows))
+    send(driver, ("old", 2), ("new", newer))
+    driver.restart()
+    assert driver.store("counts").fetch("old", 0) == 1
+    send(driver, ("new", newest))
+    assert driver.store("counts").fetch("old", 0) is None

@@ -17,12 +17,12 @@ class OperatorClock:
 class Clocks:
     def __init__(self) -> None:
         self._by_name: dict[str, OperatorClock] = {}
-        self._by_store: dict[str, list[OperatorClock]] = defaultdict(list)
+        self._by_store: dict[str, dict[str, OperatorClock]] = defaultdict(dict)
 
     def __getitem__(self, name: str) -> OperatorClock:
         if name not in self._by_name:
             self._by_name[name] = OperatorClock()
-            self._by_store[_store_of(name)].append(self._by_name[name])
+            self._by_store[_store_of(name)][name] = self._by_name[name]
         return self._by_name[name]
 
     def observed(self, store: str, time: int = -1) -> int:
@@ -30,7 +30,7 @@ class Clocks:
         if time >= 0:
             clock = self[f"{store}/put"]
             clock.time = max(clock.time, time)
-        return max((clock.time for clock in self._by_store.get(store, ())), default=-1)
+        return time_of(store, {name: clock.time for name, clock in self._by_store.get(store, {}).items()})
 
     def times(self) -> dict[str, int]:
         return {name: clock.time for name, clock in self._by_name.items()}
@@ -41,8 +41,8 @@ class Clocks:
 
 
 def time_of(store: str, times: Mapping[str, int]) -> int:
-    """A store's largest time among such as `Clocks.times` gives."""
-    return max((time for name, time in times.items() if _store_of(name) == store), default=-1)
+    """A store's largest time among such as `Clocks.times` gives: of what was put into it, not of what its node saw."""
+    return max((times[name] for name in (store, f"{store}/newest", f"{store}/put") if name in times), default=-1)
 
 
 def _store_of(name: str) -> str:

@@ -37,16 +37,18 @@ def time_windows(
     """With `closing` rows are handed on when their window closes, and not before."""
     late = Late(bindings.count, handed_on=on_late)
     progress = Progress(bindings, state.spec.name, len(aggregation.adds))
+    newest = bindings.clock(f"{state.spec.name}/newest")
 
     def step(chunk: Chunk) -> tuple[Chunk, Chunk]:
         chunk = keyed(chunk, bindings.count)
         if not len(chunk):
             return NOTHING, NOTHING
-        expire(state, progress.time, len(chunk))
+        expire(state, newest.time, len(chunk))
         times = progress.times(chunk)
         placed = _placed(windows, chunk.timestamps)
         open_, missed = _in_time(windows, placed, times)
         late.count(len(missed))
+        newest.time = max(newest.time, max(open_.starts, default=-1))
         together = aggregation.counts and not state.watched and (closing is not None or not state.each_update)
         if together:
             updates = _count_together(windows, state, chunk, open_)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import chain
 from typing import Any
 
@@ -30,9 +30,16 @@ class DriverStore:
     def __getattr__(self, method: str) -> Callable[..., Any]:
         if method.startswith("_"):
             raise AttributeError(method)
+        if method == "put_all":
+            return self._put_all
         if method in _OF_ALL_KEYS and self._spec.kind is not Kind.VERSIONED:
             return lambda *bounds: self._of_all(method, bounds)
         return lambda key, *arguments, **named: self._of_one(method, key, arguments, named)
+
+    def _put_all(self, pairs: Iterable[tuple[Any, Any]]) -> None:
+        """Each into the task that its key belongs to."""
+        for key, value in pairs:
+            self._of_one("put", key, (value,), {})
 
     def _of_all(self, method: str, bounds: tuple[Any, ...]) -> Any:
         found = [getattr(view, method)(*bounds) for view in self._views()]

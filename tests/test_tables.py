@@ -319,3 +319,11 @@ def test_updates_that_were_out_of_order_stay_marked_and_join_nothing() -> None:
     dropped: list[tuple[str, int]] = []
     assert in_order(updates, lambda *one: dropped.append(one)).keys == ["b"]
     assert dropped == [("out of order", 1)]
+
+
+def test_a_test_can_put_many_rows_each_into_its_task() -> None:
+    builder = StreamsBuilder("app")
+    builder.table("scores", key=str, value=int, name="scores")
+    driver = Driver(builder.build(), partitions=3)
+    driver.store("scores").put_all([(name, place) for place, name in enumerate("abcdef")])
+    assert [driver.store("scores").get(name) for name in "abcdef"] == [*range(6)]

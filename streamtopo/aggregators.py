@@ -38,7 +38,8 @@ class Aggregator:
     """The type of that."""
 
     def adder(self, key: Any, value: Any, row: Any) -> Any:
-        return self.add(row, value)
+        """Without a value there is nothing to add; windows, unlike plain groups, get such records too."""
+        return row if value is None else self.add(row, value)
 
     def merger(self, key: Any, one: Any, other: Any) -> Any:
         return self.merge(one, other)
@@ -76,7 +77,7 @@ def mean(of: Of = _itself) -> Aggregator:
         lambda row, new: [row[0] + 1, row[1] + of(new)],
         lambda one, other: [one[0] + other[0], one[1] + other[1]],
         list,
-        lambda row: row[1] / row[0],
+        lambda row: row[1] / row[0] if row[0] else None,
         float,
     )
 

@@ -95,3 +95,14 @@ def test_rows_of_another_type_than_the_values_need_it_declared(cache: int) -> No
     expected = "in/0 offset 0: the value does not fit: expected str, got int 1; declare its type with value="
     with pytest.raises(StepError, match=expected):
         Driver(builder.build(), cache=cache).send("in", "a", key="k")
+
+
+@pytest.mark.parametrize("make", [aggregators.sum, aggregators.max, mean, collect, lambda: last(value=float)])
+def test_records_without_a_value_add_nothing_in_windows_as_in_groups(make: Any) -> None:
+    builder = StreamsBuilder("ready")
+    windows = builder.stream("in", key=str, value=float).group_by_key().windowed_by(Windows.tumbling("10ms"))
+    windows.aggregate(make()).to_stream().to("out")
+    driver = Driver(builder.build())
+    driver.send_all(DriverRecord("in", "k", value, time) for time, value in [(0, None), (1, 4.0), (2, None)])
+    (_, before), (_, after) = driver.read("out")[-2:]
+    assert before == after in (4.0, [4.0])

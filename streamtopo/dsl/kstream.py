@@ -128,6 +128,11 @@ class KStream(Coroutines, Joins):
 
     def merge(self, other: KStream, *, name: str | None = None) -> KStream:
         """The records of both; order is kept within each."""
+        if not isinstance(other, KStream):
+            raise TopologyError(
+                f'"{self.node}" cannot be merged with {other!r:.80}; a stream merges with a stream: make one of a '
+                "table with to_stream()"
+            )
         self.check_same_builder(other)
         if (self.key, self.value) != (other.key, other.value):
             raise TopologyError(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import signal
 import threading
 import time
@@ -15,11 +17,15 @@ from streamtopo.engine.interpreter import quiet_collector
 if TYPE_CHECKING:
     from streamtopo.engine.worker import Worker
 
+logger = logging.getLogger("streamtopo")
+
 _LONGEST_WAIT = 0.1
 """Seconds without news after which the loop looks at clocks and signals all the same."""
 _CLEANING = 10
 """Milliseconds of cleaning at a time: in turns without work, and under load once in so many seconds:"""
 _BETWEEN_CLEANINGS = 1.0
+_LAST = 30.0
+"""Seconds from a signal to the end, also where a step hangs or the cluster is away."""
 
 
 def run(worker: Worker, *, each_turn: Callable[[], object] = lambda: None, signals: bool = True) -> None:
@@ -53,10 +59,13 @@ def stopping_on_signals(stop: Callable[[], object]) -> Iterator[None]:
         yield
         return
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    too_late = threading.Timer(_LAST, _end)
+    too_late.daemon = True
 
     def once(number: int, frame: FrameType | None) -> None:
         restore()
         stop()
+        too_late.start()
 
     def restore() -> None:
         for number, handler in before.items():
@@ -67,4 +76,11 @@ def stopping_on_signals(stop: Callable[[], object]) -> Iterator[None]:
     try:
         yield
     finally:
+        too_late.cancel()
         restore()
+
+
+def _end() -> None:
+    """As good as a kill: who comes next does again what was not committed."""
+    logger.error("not stopped %.0f s after the signal; ending without a commit, so nothing is lost", _LAST)
+    os._exit(1)

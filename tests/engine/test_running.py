@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 
@@ -175,3 +178,30 @@ def test_a_commit_that_is_due_does_not_wait_for_the_rounds_of_other_tasks() -> N
     go_on(worker)
     worker.close()
     assert committed == [0, 1]
+
+
+# -- signals
+
+
+def test_a_step_that_hangs_does_not_keep_the_process_from_ending(tmp_path: Path) -> None:
+    program = """
+import time
+from streamtopo import StreamsBuilder, Worker
+from streamtopo.engine import running
+running._LAST = 0.5
+builder = StreamsBuilder("hanging")
+builder.stream("in").for_each(lambda key, value: (print("at work", flush=True), time.sleep(600)))
+worker = Worker(builder.build(), "memory:", create_topics=1)
+from streamtopo.records import Columns, TopicPartition
+worker.log.append(TopicPartition("in", 0), Columns([None], [b"x"], [0]))
+worker.run()
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", program], cwd=tmp_path, stdout=PIPE, stderr=PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "at work\n"
+        process.terminate()
+        _, said = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert "ending without a commit" in said

@@ -15,7 +15,7 @@ from streamtopo.errors import StreamtopoError
 from streamtopo.spark.declaring import Rollup
 from streamtopo.spark.delivery import Delivery, Sink
 from streamtopo.spark.spans import number_shown
-from streamtopo.spark.tables import Bucket, Manifest, Table, files
+from streamtopo.spark.tables import FOLDER, Bucket, Manifest, Table, files
 
 Firsts = Mapping[int, Mapping[str, int]]
 """Of each bucket, by its number, the first offsets that count in it."""
@@ -34,7 +34,7 @@ def frame(spark: SparkSession, table: Table, names: list[str], columns: str) -> 
     """Of these files of the table."""
     if not names:
         return spark.createDataFrame([], columns)
-    # So that Spark does not take `run=…` and `bucket=…` for columns.
+    # So that Spark does not take `run=…` and `_bucket=…` for columns.
     reader = spark.read.schema(columns).option("recursiveFileLookup", "true")
     return reader.parquet(*(str(table.directory / name) for name in names))
 
@@ -86,8 +86,8 @@ class Output:
         """The manifest with files of these rows in place of what the buckets had, and how many rows they are."""
         rollup, columns = self._rollup, columns_of(result)
         run = f"run={manifest.commit}-{uuid.uuid4().hex[:8]}"
-        numbered = result.withColumn("bucket", number_shown(F.col(rollup.bucket), rollup.every)).repartition("bucket")
-        numbered.write.partitionBy("bucket").parquet(str(self.table.directory / run))
+        numbered = result.withColumn(FOLDER, number_shown(F.col(rollup.bucket), rollup.every)).repartition(FOLDER)
+        numbered.write.partitionBy(FOLDER).parquet(str(self.table.directory / run))
         written = self.table.written(run)
         if strange := written.keys() - {str(number) for number in firsts}:
             raise StreamtopoError(

@@ -16,6 +16,8 @@ from typing import Any
 from streamtopo.errors import StreamtopoError
 
 MANIFEST, LOCK = "_manifest.json", "_lock"
+FOLDER = "_bucket"
+"""Of the files of a bucket, with its number: a column called `bucket` is the rollup's own."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ class Table:
     def written(self, run: str) -> Mapping[str, list[str]]:
         """The files of a run, by the number of the bucket."""
         found: dict[str, list[str]] = {}
-        for file in sorted((self.directory / run).glob("bucket=*/*.parquet")):
+        for file in sorted((self.directory / run).glob(f"{FOLDER}=*/*.parquet")):
             number = file.parent.name.partition("=")[2]
             found.setdefault(number, []).append(str(file.relative_to(self.directory)))
         return found

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from streamtopo.errors import StreamtopoError
 from streamtopo.spark.declaring import View
 from streamtopo.spark.outputs import columns_of, read_rollup
-from streamtopo.spark.tables import Bucket, Manifest, Table
+from streamtopo.spark.tables import FOLDER, Bucket, Manifest, Table
 
 
 def refresh(spark: SparkSession, view: View, out: str) -> bool:
@@ -28,7 +28,7 @@ def refresh(spark: SparkSession, view: View, out: str) -> bool:
         table.sweep(old)
         found = view.function(*(read_rollup(spark, out, name) for name in view.of))
         run = f"run={old.commit + 1}-{uuid.uuid4().hex[:8]}"
-        found.coalesce(1).write.parquet(str(table.directory / run / "bucket=0"))
+        found.coalesce(1).write.parquet(str(table.directory / run / f"{FOLDER}=0"))
         new = replace(old, definition={"of": list(view.of)}, commit=old.commit + 1, columns=columns_of(found))
         table.write(replace(new, offsets=commits, buckets={"0": Bucket(table.written(run)["0"], {})}))
         return True

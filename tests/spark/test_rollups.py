@@ -144,3 +144,15 @@ def test_what_a_function_must_return(spark: SparkSession, log: EmbeddedLog) -> N
         run(spark, moved, log)
     with pytest.raises(StreamtopoError, match='there is no rollup "y"'):
         read_rollup(spark, str(log.path / "out"), "y")
+
+
+def test_a_column_may_be_called_bucket(spark: SparkSession, log: EmbeddedLog) -> None:
+    sized = rollup("sizes", every="1 hour", keys=["bucket"], topic="t", value=str, merge={"n": "sum"})(
+        lambda t: t.selectExpr("hour", "cast(value AS int) div 10 AS bucket").groupBy("hour", "bucket").agg(
+            {"*": "count"}).withColumnRenamed("count(1)", "n")
+    )  # fmt: skip
+    for _ in range(2):
+        feed(log, 0, (1, "5"), (1, "17"), (1, "18"))
+        run(spark, sized, log)
+    rows = read_rollup(spark, str(log.path / "out"), "sizes").select("bucket", "n").collect()
+    assert sorted(map(tuple, rows)) == [(0, 2), (1, 4)]

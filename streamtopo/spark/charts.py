@@ -67,12 +67,14 @@ def nice_ticks(low: float, high: float, about: int = 4) -> list[float]:
     ([0, 20, 40, 60], [4.0, 4.5, 5.0, 5.5, 6.0], [0.1, 0.15, 0.2, 0.25, 0.3, 0.35])
     """
     if low == high:
-        low, high = low - 1, high + 1
+        margin = max(1, abs(low) / 10)
+        low, high = low - margin, high + margin
     rough = (high - low) / about
     power = 10 ** math.floor(math.log10(rough))
     step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough * 0.999)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
-    return [round(place * step, 12) for place in range(first, last + 1)]
+    digits = 1 - math.floor(math.log10(step))
+    return [round(place * step, digits) for place in range(first, last + 1)]
 
 
 def number(value: float) -> str:

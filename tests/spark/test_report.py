@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 
+import pytest
 from pyspark.sql import Row
 
 from streamtopo.spark.report import Shape, drawn
@@ -34,3 +35,9 @@ def test_what_cannot_be_drawn_is_left_out() -> None:
     assert list(drawn(SHAPE, rows((SECOND, "a", None), (FIRST, "a", None)))) == []
     (figure,) = drawn(SHAPE, rows((SECOND, "a", float("nan")), (FIRST, "a", 2), (None, "a", 5)))
     assert figure.count("<circle") == 1
+
+
+@pytest.mark.parametrize("values", [(1e-14, 3e-14), (1.7e18, 1.7e18), (-1e17, -1e17), (1e-300, 2e-300)])
+def test_tiny_and_huge_numbers_are_drawn(values: tuple[float, float]) -> None:
+    (figure,) = drawn(SHAPE, rows((SECOND, "a", values[0]), (FIRST, "a", values[1])))
+    assert figure.count("<circle") == 2

@@ -80,7 +80,7 @@ def check_java() -> None:
         where = f'JAVA_HOME "{home}"' if home else "the PATH"
         raise StreamtopoError(f"Spark needs Java {JAVA} or newer, and {where} has none; install it, or set JAVA_HOME")
     said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-    version = re.search(r'version "(\d+)', said)
+    version = re.search(r'version "(?:1\.)?(\d+)', said)
     if version is None or int(version[1]) < JAVA:
         found = version[1] if version else f"one that says {said[:80]!r}"
         raise StreamtopoError(f"Spark needs Java {JAVA} or newer, and {java} is {found}; install it, or set JAVA_HOME")

@@ -111,3 +111,6 @@ def test_java_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     java.chmod(0o755)
     with pytest.raises(StreamtopoError, match=r"needs Java 17 or newer, and .*java is 11; install it"):
         session.check_java()
+    java.write_text("#!/bin/sh\necho 'java version \"1.8.0_392\"' >&2\n")
+    with pytest.raises(StreamtopoError, match=r"java is 8; install it"):
+        session.check_java()

@@ -82,10 +82,9 @@ def rollup(app: str, names: Sequence[str], log: str, out: str, master: str, **op
     from streamtopo.spark.declaring import Rollup, resolved
 
     how = How(**options)
-    if how.mode and how.since is not None:
-        raise click.UsageError("--since is not for --mode: a query begins where the topic begins")
     topology = load_topology(app)
     declared = [resolved(one, topology) for one in chosen(app, names, Rollup)]
+    _check(how, [one.name for one in declared])
     views = views_of(app, [one.name for one in declared])
     with spark_for(f"streamtopo rollup {app}", master, log) as spark:
         from streamtopo.spark.queries import Query, queried
@@ -106,6 +105,15 @@ def rollup(app: str, names: Sequence[str], log: str, out: str, master: str, **op
                 write_report(spark, app, [*declared, *views], out, how.report)
         if how.report:
             write_report(spark, app, [*declared, *views], out, how.report)
+
+
+def _check(how: How, names: Sequence[str]) -> None:
+    if how.mode and how.since is not None:
+        raise click.UsageError("--since is not for --mode: a query begins where the topic begins")
+    if (how.into or "").startswith("topic:") and len(names) > 1:
+        raise click.UsageError(
+            f"{how.into} takes one rollup, for it has the rows of one table; name one of {', '.join(names)}"
+        )
 
 
 def _summary(done: Done) -> str:

@@ -149,7 +149,7 @@ def _own_time(records: DataFrame, name: str) -> Column:
     if isinstance(records.schema["value"].dataType, VariantType):
         time = F.try_variant_get("value", f"$.{name}", "long")
     else:
-        time = F.col(f"value.`{name}`").cast("long")
+        time = F.col(f"value.`{name}`").try_cast("long")
     return F.when(time.between(0, _LAST), time)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -156,3 +157,16 @@ def test_a_column_may_be_called_bucket(spark: SparkSession, log: EmbeddedLog) ->
         run(spark, sized, log)
     rows = read_rollup(spark, str(log.path / "out"), "sizes").select("bucket", "n").collect()
     assert sorted(map(tuple, rows)) == [(0, 2), (1, 4)]
+
+
+@dataclass
+class Dated:
+    at: float
+
+
+def test_a_time_that_is_no_whole_number_of_milliseconds_is_set_aside(spark: SparkSession, log: EmbeddedLog) -> None:
+    declared = rollup("dated", every="1 hour", topic="t", value=Dated)(lambda t: t.groupBy("hour").count())
+    one = replace(declared, inputs=(replace(declared.inputs[0], timestamp="at"),))
+    log.append(T0, Columns([None] * 2, [b'{"at":5}', b'{"at":1e300}'], [0, 0]))
+    done = run(spark, one, log)
+    assert (done.records, done.rows, done.corrupt) == (2, 1, 1)

@@ -22,7 +22,7 @@ def refresh(spark: SparkSession, view: View, out: str) -> bool:
         if "of" not in old.definition:
             raise StreamtopoError(f'"{table.directory}" is the table of a rollup; give the view another name')
         sources = [Table(Path(out).absolute() / name).manifest() for name in view.of]
-        commits = {source.id: (0, source.commit) for source in sources if source is not None}
+        commits = {source.id: (0, source.commit) for source in sources if source is not None and source.columns}
         if old.offsets == commits or len(commits) < len(view.of):
             return False
         table.sweep(old)

@@ -13,10 +13,11 @@ from streamtopo.errors import StreamtopoError
 from streamtopo.logs import Topic
 from streamtopo.logs.embedded import EmbeddedLog
 from streamtopo.records import Columns
-from streamtopo.spark import incoming, read_rollup, rollup, rollups
+from streamtopo.spark import incoming, read_rollup, rollup, rollups, view
 from streamtopo.spark.declaring import Rollup
 from streamtopo.spark.rollups import Done, Run
 from streamtopo.spark.tables import Table
+from streamtopo.spark.views import refresh
 from tests.logs.records import T0, T1
 from tests.spark.rolling import HOUR, answer, feed, merged, recomputed
 
@@ -170,3 +171,13 @@ def test_a_time_that_is_no_whole_number_of_milliseconds_is_set_aside(spark: Spar
     log.append(T0, Columns([None] * 2, [b'{"at":5}', b'{"at":1e300}'], [0, 0]))
     done = run(spark, one, log)
     assert (done.records, done.rows, done.corrupt) == (2, 1, 1)
+
+
+def test_a_view_waits_for_records_that_can_be_counted(spark: SparkSession, log: EmbeddedLog) -> None:
+    log.append(T0, Columns([None], [b"a 5"], [(1 << 63) - 1]))
+    assert run(spark, merged, log).corrupt == 1
+    sites = view("sites", of=["merged"])(lambda rows: rows.groupBy("site").count())
+    assert not refresh(spark, sites, str(log.path / "out"))
+    feed(log, 0, (1, "a 5"))
+    run(spark, merged, log)
+    assert refresh(spark, sites, str(log.path / "out"))

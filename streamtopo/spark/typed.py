@@ -77,7 +77,8 @@ def typed(records: DataFrame, key: SerdeLike, value: SerdeLike) -> DataFrame:
         *columns, *others, F.when(~(F.col("_key_fits") & F.col("_value_fits")), corrupt).alias(CORRUPT)
     )
     value_fields = fields(kinds["value"]) if is_struct(kinds["value"]) else []
-    own = [field.name for field in value_fields if field.name not in shown.columns]
+    taken = {name.lower() for name in shown.columns}  # for Spark, Offset is offset
+    own = [field.name for field in value_fields if field.name.lower() not in taken]
     return shown.select("*", *(F.col(f"value.`{name}`").alias(name) for name in own))
 
 

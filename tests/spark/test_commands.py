@@ -89,7 +89,10 @@ def test_reconciling_word_count(spark: SparkSession, wordcount: EmbeddedLog) -> 
         (["rollup", "apps.wordcount", "--since", "soon"], "'soon' is no time"),
         (["rollup", "apps.wordcount", "--log", "memory:"], "give embedded:DIRECTORY"),
         (["reconcile", "apps.wordcount", "--log", "embedded:nowhere"], 'there is no log at "'),
-        (["rollup", "apps.wordcount", "--into", "topic:x"], "topic:x takes one rollup, for it has the rows of one table"),
+        (
+            ["rollup", "apps.wordcount", "--into", "topic:x"],
+            "topic:x takes one rollup, for it has the rows of one table",
+        ),
     ],
 )
 def test_what_is_wrong_is_said(

@@ -185,3 +185,15 @@ def test_what_has_no_columns_is_said(topic: Any, kind: Any, said: str) -> None:
 def test_other_logs_are_refused(spark: SparkSession) -> None:
     with pytest.raises(StreamtopoError, match="give embedded:DIRECTORY"):
         read_topic(spark, "memory:", "t")
+
+
+@dataclass
+class Capital:
+    Offset: str
+    site: str
+
+
+def test_fields_that_differ_from_the_records_in_case_alone_are_in_the_value(log: EmbeddedLog, topic: Any) -> None:
+    write(log, Capital, Capital("x", "a"))
+    (row,) = topic(Capital).select("offset", "site", "value").collect()
+    assert (row.offset, row.site, row.value.Offset) == (0, "a", "x")

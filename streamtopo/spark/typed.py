@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -13,7 +14,7 @@ from pyspark.sql.types import StringType, StructType, VariantType
 from streamtopo.errors import StreamtopoError
 from streamtopo.serdes import Serde, SerdeLike, serde_of
 from streamtopo.spark.connector import checked, options_of
-from streamtopo.spark.shapes import fields, is_struct, spark_type
+from streamtopo.spark.shapes import fields, is_struct, item_of, spark_type, without_none
 from streamtopo.spark.source import register
 
 RECORD = ("key", "value", "topic", "partition", "offset", "timestamp", "headers")
@@ -84,6 +85,10 @@ def typed(records: DataFrame, key: SerdeLike, value: SerdeLike) -> DataFrame:
 
 def _kind(spec: SerdeLike) -> Any:
     serde = serde_of(spec)
+    if serde.window_bytes:
+        raise StreamtopoError(
+            f'serde "{serde.name}" is of keys with their windows, which have no columns; declare the keys as bytes'
+        )
     if serde.kind is None:
         raise StreamtopoError(
             f'serde "{serde.name}" is made of Python functions, and Spark reads bytes itself; declare the topic as '
@@ -135,7 +140,7 @@ def _json(column: Column, kind: Any) -> Decoded:
         return Decoded(F.when(~is_null, parsed), is_null | parsed.isNotNull())
     parsed = F.from_json(text, StructType([*shape.fields]).add(CORRUPT, StringType()), _JSON)
     fits = parsed.isNotNull() & parsed[CORRUPT].isNull() & ~_lacks(parsed, kind) & F.is_valid_utf8(text)
-    return Decoded(F.when(~is_null, _with_defaults(parsed, kind)), is_null | fits)
+    return Decoded(F.when(~is_null, _with_defaults(parsed, kind, text)), is_null | fits)
 
 
 def _lacks(parsed: Column, kind: Any) -> Column:
@@ -145,14 +150,33 @@ def _lacks(parsed: Column, kind: Any) -> Column:
         column = parsed.getField(field.name)
         if field.required:
             missing = missing | column.isNull()
-        if is_struct(field.kind):
-            missing = missing | (column.isNotNull() & _lacks(column, field.kind))
+        if (inside := _lacks_inside(column, field.kind)) is not None:
+            missing = missing | inside
     return missing
 
 
-def _with_defaults(parsed: Column, kind: Any) -> Column:
+def _lacks_inside(column: Column, kind: Any) -> Column | None:
+    """The same of a dataclass that may be None, or of those in a collection; None where there are none."""
+    kind = without_none(kind)
+    if is_struct(kind):
+        return column.isNotNull() & _lacks(column, kind)
+    item = item_of(kind)
+    if item is None or _lacks_inside(column, item) is None:
+        return None
+    items = F.map_values(column) if typing.get_origin(kind) is dict else column
+    return F.coalesce(F.exists(items, lambda one: cast("Column", _lacks_inside(one, item))), F.lit(False))
+
+
+def _with_defaults(parsed: Column, kind: Any, text: Column) -> Column:
+    """A null that was written stays one; the names are asked for where the value is null only."""
+
     def filled(name: str, default: Any) -> Column:
         column = parsed.getField(name)
-        return (column if default is None else F.coalesce(column, F.lit(default))).alias(name)
+        if default is None:
+            return column.alias(name)
+        written = F.array_contains(F.json_object_keys(text), name)
+        return (
+            F.when(column.isNotNull() | F.coalesce(written, F.lit(False)), column).otherwise(F.lit(default)).alias(name)
+        )
 
     return F.struct(*(filled(field.name, field.default) for field in fields(kind)))

@@ -19,6 +19,7 @@ from streamtopo.logs.embedded import EmbeddedLog
 from streamtopo.records import Columns
 from streamtopo.serdes import serde_of
 from streamtopo.spark import read_topic
+from streamtopo.windowed_serdes import time_windowed
 from tests.logs.records import T0
 
 
@@ -197,3 +198,32 @@ def test_fields_that_differ_from_the_records_in_case_alone_are_in_the_value(log:
     write(log, Capital, Capital("x", "a"))
     (row,) = topic(Capital).select("offset", "site", "value").collect()
     assert (row.offset, row.site, row.value.Offset) == (0, "a", "x")
+
+
+@dataclass
+class Nested:
+    place: Place | None = None
+    places: list[Place] = field(default_factory=list)
+    named: dict[str, Place] = field(default_factory=dict)
+    quality: int | None = 100
+
+
+def test_what_lacks_inside_of_what_may_be_missing_is_set_aside(log: EmbeddedLog, topic: Any) -> None:
+    good = [b'{"place":{"lat":1},"places":[{"lat":1}],"named":{"a":{"lat":1}}}', b'{"place":null}', b"{}"]
+    bad = [b'{"place":{}}', b'{"places":[{"lat":1},{}]}', b'{"named":{"a":{"name":"x"}}}']
+    write(log, Nested, *good, *bad)
+    for one in bad:
+        with pytest.raises(StreamtopoError):
+            serde_of(Nested).decode(one)
+    found = topic(Nested).sort("offset").collect()
+    assert [row._corrupt and bytes(row._corrupt.value) for row in found] == [None] * 3 + bad
+
+
+def test_a_null_that_was_written_is_no_default(log: EmbeddedLog, topic: Any) -> None:
+    write(log, Nested, b'{"quality":null}', b"{}", b'{"quality":5}')
+    assert [row.quality for row in topic(Nested).sort("offset").collect()] == [None, 100, 5]
+
+
+def test_keys_with_windows_have_no_columns(log: EmbeddedLog, spark: SparkSession) -> None:
+    with pytest.raises(StreamtopoError, match=r"keys with their windows.*declare the keys as bytes"):
+        read_topic(spark, f"embedded:{log.path}", "t", key=time_windowed(str, "1m"))

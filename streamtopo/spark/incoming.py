@@ -59,6 +59,11 @@ class Incoming:
                     f'"{self._rollup.name}" read them; keep them longer (retention.ms), and remove its directory to '
                     "compute it anew from what there is"
                 )
+            if start > extent.end:
+                raise StreamtopoError(
+                    f'rollup "{self._rollup.name}" has read {source} up to offset {start}, and it ends at '
+                    f"{extent.end}: the log is an older copy; remove the rollup's directory to compute it anew"
+                )
             if start < extent.end:
                 end = self._topics.portion(source, extent, start, size) if several else extent.end
                 found[source] = (start, end)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -181,3 +182,14 @@ def test_a_view_waits_for_records_that_can_be_counted(spark: SparkSession, log: 
     feed(log, 0, (1, "a 5"))
     run(spark, merged, log)
     assert refresh(spark, sites, str(log.path / "out"))
+
+
+def test_a_log_that_was_restored_from_an_older_copy_is_refused(spark: SparkSession, log: EmbeddedLog) -> None:
+    feed(log, 0, (1, "a 5"), (1, "a 5"))
+    run(spark, merged, log)
+    with sqlite3.connect(log.path / "log.db") as database:  # as it was before the second record
+        database.execute("UPDATE partitions SET next_offset = 1")
+    with pytest.raises(
+        StreamtopoError, match="has read t/0 up to offset 2, and it ends at 1: the log is an older copy"
+    ):
+        run(spark, merged, log)

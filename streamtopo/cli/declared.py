@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
@@ -14,7 +13,7 @@ import click
 
 from streamtopo.engine.loading import load_module
 from streamtopo.errors import StreamtopoError
-from streamtopo.spark.declaring import Declared, View, declared_in
+from streamtopo.spark.declaring import Declared, Rollup, View, declared_in
 
 
 def chosen(app: str, names: Sequence[str], kind: type[Declared]) -> list[Declared]:
@@ -30,14 +29,21 @@ def chosen(app: str, names: Sequence[str], kind: type[Declared]) -> list[Declare
 
 def views_of(app: str, rollups: Sequence[str]) -> list[View]:
     """The views for which these rollups are enough."""
-    return [view for view in declared_in(_modules(app), View).values() if set(view.of) <= set(rollups)]
+    modules = _modules(app)
+    views, known = declared_in(modules, View).values(), declared_in(modules, Rollup)
+    for view in views:
+        if unknown := set(view.of) - known.keys():
+            raise StreamtopoError(
+                f'view "{view.name}" is of {", ".join(sorted(unknown))}, and {app} has the rollups {", ".join(known)}'
+            )
+    return [view for view in views if set(view.of) <= set(rollups)]
 
 
 def _modules(app: str) -> list[ModuleType]:
     module = load_module(app)
     inner = f"{module.__name__}.rollups"
     inside = hasattr(module, "__path__") and find_spec(inner)
-    return [module, import_module(inner)] if inside else [module]
+    return [module, load_module(inner)] if inside else [module]
 
 
 @contextmanager

@@ -28,6 +28,8 @@ def _time(_: click.Context, __: click.Parameter, text: str | None) -> int | None
     from streamtopo.spark.asked import timestamp
 
     try:
+        if (text or "").isdigit():  # 20261101 would be a time of 1970
+            raise ValueError(text)
         return None if text is None else timestamp(text)
     except ValueError:
         raise click.BadParameter(f"{text!r} is no time; give 2026-11-01 or 2026-11-01T12:00") from None

@@ -144,7 +144,7 @@ def rollup(
         for column, how in (merge or {}).items():
             if how not in MERGES:
                 raise TopologyError(f'rollup "{name}" merges "{column}" by {how!r}; there are {", ".join(MERGES)}')
-        others = tuple(map(Input, beside))
+        others = tuple(map(Input, _listed("beside", beside)))
         if merge and others:
             raise TopologyError(f'rollup "{name}" reads {others[0].topic} beside its topic; leave merge= out')
         first = Input(
@@ -155,9 +155,9 @@ def rollup(
         return Rollup(
             valid_name(name, "rollup"),
             (first, *others),
-            tuple(map(Input, tables)),
+            tuple(map(Input, _listed("tables", tables))),
             every_of(every),
-            tuple(keys),
+            _listed("keys", keys),
             dict(merge or {}),
             function,
         )
@@ -181,7 +181,7 @@ def expected(name: str, *, inputs: Iterable[str] | None = None) -> Callable[[Cal
     """
 
     def declared(function: Callable[..., Any]) -> Expected:
-        return Expected(name, tuple(inputs or inspect.signature(function).parameters), function)
+        return Expected(name, _listed("inputs", inputs or inspect.signature(function).parameters), function)
 
     return declared
 
@@ -199,9 +199,15 @@ def view(name: str, *, of: Iterable[str]) -> Callable[[Callable[..., Any]], View
     """What takes all spans together: computed anew from the tables of these rollups when one of them has changed."""
 
     def declared(function: Callable[..., Any]) -> View:
-        return View(valid_name(name, "view"), tuple(of), function)
+        return View(valid_name(name, "view"), _listed("of", of), function)
 
     return declared
+
+
+def _listed(what: str, names: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(names, str):
+        raise TopologyError(f'{what}="{names}" is one text; give a list of names, {what}=["{names}"]')
+    return tuple(names)
 
 
 Declared = TypeVar("Declared", Rollup, Expected, View)

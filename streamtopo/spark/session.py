@@ -66,10 +66,16 @@ def explained(what: str) -> Iterator[None]:
     """What went wrong in Spark, or in Python processes of Spark, in a sentence; the whole is the cause."""
     try:
         yield
+    except OSError as error:
+        raise StreamtopoError(
+            f'{what}: "{error.filename}": {error.strerror}' if error.filename else f"{what}: {error}"
+        ) from error
     except (PySparkException, Py4JJavaError) as error:
         text = str(error)
         ours = re.search(r"streamtopo\.errors\.\w+: (.+)", text)
-        lines = [line for line in text.splitlines() if line.strip()]
+        lines = [line.removeprefix(": ") for line in text.splitlines() if line.strip()]
+        if isinstance(error, Py4JJavaError):
+            lines = lines[1:]  # the first only says what was called
         raise StreamtopoError(f"{what}: {ours[1] if ours else lines[0] if lines else error!r}") from error
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from streamtopo.logs import Topic
 from streamtopo.logs.embedded import EmbeddedLog
 from streamtopo.records import Columns, TopicPartition
 from streamtopo.serdes import INT
-from streamtopo.spark import read_rollup, session
+from streamtopo.spark import read_rollup, rollup, session, view
 from tests.spark.working import work
 
 LINES = ["To be or not to be", " that  is the\tquestion", "", "Größe ÄPFEL Ωmega", "to\u00a0be \u2003 BE"]
@@ -87,6 +88,11 @@ def test_reconciling_word_count(spark: SparkSession, wordcount: EmbeddedLog) -> 
         (["rollup", "apps.wordcount", "nothing"], 'declares no @rollup "nothing"; it has words-by-day, top-words'),
         (["rollup", "streamtopo.testing"], "has no Topology"),
         (["rollup", "apps.wordcount", "--since", "soon"], "'soon' is no time"),
+        (["rollup", "apps.wordcount", "--since", "20261101"], "'20261101' is no time"),
+        (
+            ["rollup", "apps.wordcount", "words-by-day", "--log", "embedded:log", "--out", "{file}/x"],
+            '/x/words-by-day": Not a directory',
+        ),
         (["rollup", "apps.wordcount", "--log", "memory:"], "give embedded:DIRECTORY"),
         (["reconcile", "apps.wordcount", "--log", "embedded:nowhere"], 'there is no log at "'),
         (
@@ -99,7 +105,9 @@ def test_what_is_wrong_is_said(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], said: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    result = command(*arguments)
+    EmbeddedLog("log").create(Topic("sentences", 1))
+    (tmp_path / "file").touch()
+    result = command(*(one.replace("{file}", str(tmp_path / "file")) for one in arguments))
     assert result.exit_code in (1, 2)
     assert said in result.output
     assert not (tmp_path / ".streamtopo").exists()
@@ -118,3 +126,31 @@ def test_java_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     java.write_text("#!/bin/sh\necho 'java version \"1.8.0_392\"' >&2\n")
     with pytest.raises(StreamtopoError, match=r"java is 8; install it"):
         session.check_java()
+
+
+def test_what_java_said_is_told(spark: SparkSession) -> None:
+    with pytest.raises(StreamtopoError, match=r'^trying: java\.lang\.NumberFormatException: For input string: "x"$'):
+        with session.explained("trying"):
+            spark.sparkContext._jvm.java.lang.Integer.parseInt("x")  # type: ignore[union-attr]
+
+
+def test_what_is_declared_wrongly_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mistaken").mkdir()
+    (tmp_path / "mistaken" / "__init__.py").write_text("from apps.wordcount import topology\n")
+    declared = tmp_path / "mistaken" / "rollups.py"
+    declared.write_text(
+        "from streamtopo.spark import rollup, view\n"
+        "one = rollup('one', every='1 day')(lambda sentences: sentences)\n"
+        "two = view('two', of=['once'])(lambda one: one)\n"
+    )
+    assert 'view "two" is of once, and mistaken has the rollups one' in command("rollup", "mistaken").output
+    declared.write_text("import missing_module\n")
+    sys.modules.pop("mistaken.rollups")
+    assert 'importing "mistaken.rollups" failed: ModuleNotFoundError' in command("rollup", "mistaken").output
+    with pytest.raises(StreamtopoError, match=r'keys="word" is one text; give a list of names, keys=\["word"\]'):
+        rollup("x", every="1 day", topic="t", keys="word")(lambda t: t)
+    with pytest.raises(StreamtopoError, match='of="words"'):
+        view("x", of="words")(lambda words: words)
+    for name in ("mistaken", "mistaken.rollups"):
+        sys.modules.pop(name, None)

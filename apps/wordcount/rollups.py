@@ -14,7 +14,7 @@ TOP = 20
 
 def words_of(sentences: DataFrame) -> DataFrame:
     """The sentences with a row for each word; the same words as in the topology."""
-    words = sentences.selectExpr("*", r"explode(split(lower(value), '(?U)\\s+')) AS word")
+    words = sentences.selectExpr("*", r"explode(split(lower(value), '(?U)[\\s\\x1c-\\x1f]+')) AS word")
     return words.where("word <> ''")
 
 

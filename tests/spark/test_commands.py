@@ -21,7 +21,7 @@ from streamtopo.serdes import INT
 from streamtopo.spark import read_rollup, rollup, session, view
 from tests.spark.working import work
 
-LINES = ["To be or not to be", " that  is the\tquestion", "", "Größe ÄPFEL Ωmega", "to\u00a0be \u2003 BE"]
+LINES = ["To be or not to be", " that  is the\tquestion", "", "Größe ÄPFEL Ωmega", "to\u00a0be \u2003 BE\x1cor\x1fBE"]
 
 
 @pytest.fixture
@@ -129,9 +129,9 @@ def test_java_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_what_java_said_is_told(spark: SparkSession) -> None:
-    with pytest.raises(StreamtopoError, match=r'^trying: java\.lang\.NumberFormatException: For input string: "x"$'):
-        with session.explained("trying"):
-            spark.sparkContext._jvm.java.lang.Integer.parseInt("x")  # type: ignore[union-attr]
+    said = r'^trying: java\.lang\.NumberFormatException: For input string: "x"$'
+    with pytest.raises(StreamtopoError, match=said), session.explained("trying"):
+        spark.sparkContext._jvm.java.lang.Integer.parseInt("x")  # type: ignore[union-attr]
 
 
 def test_what_is_declared_wrongly_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

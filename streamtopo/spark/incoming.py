@@ -16,7 +16,7 @@ from streamtopo.spark.declaring import Input, Rollup
 from streamtopo.spark.spans import number_of, shown
 from streamtopo.spark.tables import Manifest
 from streamtopo.spark.topics import Extent, Span, Topics
-from streamtopo.spark.typed import CORRUPT, latest, typed
+from streamtopo.spark.typed import CORRUPT, newest, typed
 
 Ranges = Mapping[TopicPartition, Span]
 Extents = Mapping[str, Mapping[int, Extent]]
@@ -111,7 +111,7 @@ class Incoming:
         records = self._topics.read(
             one.topic, {number: (extent.start, extent.end) for number, extent in extents.items()}
         )
-        return latest(typed(records, *one.types).where(F.col(CORRUPT).isNull()))
+        return newest(typed(records, *one.types).where(F.col(CORRUPT).isNull()))
 
     def _touched_spans(self, manifest: Manifest, touched: Touched) -> Ranges:
         """Of each partition that has any, the offsets from the first record of a touched bucket on."""

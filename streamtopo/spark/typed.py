@@ -57,6 +57,14 @@ def latest(records: DataFrame) -> DataFrame:
     return last.select("key", "last.value").where(F.col("value").isNotNull())
 
 
+def newest(records: DataFrame) -> DataFrame:
+    """The same, and of a key that came to lie in another partition, as after one was added, the newest value."""
+    last = F.max_by(F.struct("value", F.coalesce(F.unix_millis("timestamp"), F.lit(0)).alias("at")), "offset")
+    lasts = records.groupBy("partition", "key").agg(last.alias("last"))
+    values = lasts.groupBy("key").agg(F.max_by("last.value", "last.at").alias("value"))
+    return values.where(F.col("value").isNotNull())
+
+
 def path_of(log: str) -> str:
     scheme, colon, rest = log.partition(":")
     if not colon or scheme != "embedded":

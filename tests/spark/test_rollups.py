@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from streamtopo.errors import StreamtopoError
 from streamtopo.logs import Topic
 from streamtopo.logs.embedded import EmbeddedLog
-from streamtopo.records import Columns
+from streamtopo.records import Columns, TopicPartition
 from streamtopo.spark import incoming, read_rollup, rollup, rollups, view
 from streamtopo.spark.declaring import Rollup
 from streamtopo.spark.rollups import Done, Run
@@ -193,3 +193,18 @@ def test_a_log_that_was_restored_from_an_older_copy_is_refused(spark: SparkSessi
         StreamtopoError, match="has read t/0 up to offset 2, and it ends at 1: the log is an older copy"
     ):
         run(spark, merged, log)
+
+
+def test_a_table_has_one_value_of_a_key_in_two_partitions(spark: SparkSession, log: EmbeddedLog) -> None:
+    """As after a partition was added: the key comes to lie elsewhere, and what was written before is still there."""
+    log.create(Topic("names", 2))
+    for number, (name, at) in enumerate(((b"old", 1), (b"new", 2))):
+        log.append(TopicPartition("names", number), Columns([b"a"], [name], [at]))
+    feed(log, 0, (1, "a"))
+    named = rollup("named", every="1 hour", keys=["name"], topic="t", value=str, tables=["names"])(
+        lambda t, names: t.join(
+            names.selectExpr("CAST(key AS STRING) AS value", "CAST(value AS STRING) AS name"), "value"
+        ).groupBy("hour", "name").count()
+    )  # fmt: skip
+    run(spark, named, log)
+    assert [row.name for row in read_rollup(spark, str(log.path / "out"), "named").collect()] == ["new"]

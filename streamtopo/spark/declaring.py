@@ -241,6 +241,11 @@ def _time_of(topology: Topology, topic: str) -> str | None:
         if topic in map(topology.topic_of, source.topics) and source.timestamp is not None:
             if not isinstance(source.timestamp.take, str):
                 raise TopologyError(f'a function gives the times of "{topic}", which Spark cannot call; name a field')
+            if source.timestamp.invalid == "partition_time":
+                raise TopologyError(
+                    f'negative times of "{topic}" are those of the record before, which Spark does not see; leave out '
+                    'invalid="partition_time"'
+                )
             return None if source.timestamp.take == "log" else source.timestamp.take
     return None
 

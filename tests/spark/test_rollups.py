@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from streamtopo.errors import StreamtopoError
+from streamtopo import StreamsBuilder, Timestamp
+from streamtopo.errors import StreamtopoError, TopologyError
 from streamtopo.logs import Topic
 from streamtopo.logs.embedded import EmbeddedLog
 from streamtopo.records import Columns, TopicPartition
 from streamtopo.spark import incoming, read_rollup, rollup, rollups, view
-from streamtopo.spark.declaring import Rollup
+from streamtopo.spark.declaring import Rollup, resolved
 from streamtopo.spark.rollups import Done, Run
 from streamtopo.spark.tables import Table
 from streamtopo.spark.views import refresh
@@ -208,3 +209,14 @@ def test_a_table_has_one_value_of_a_key_in_two_partitions(spark: SparkSession, l
     )  # fmt: skip
     run(spark, named, log)
     assert [row.name for row in read_rollup(spark, str(log.path / "out"), "named").collect()] == ["new"]
+
+
+def test_times_that_spark_cannot_take_are_refused() -> None:
+    for timestamp, said in (
+        (lambda key, value: 5, "a function gives the times"),
+        (Timestamp("at", "partition_time"), "negative times"),
+    ):
+        builder = StreamsBuilder("timed")
+        builder.stream("t", value=dict, timestamp=timestamp).to("out")
+        with pytest.raises(TopologyError, match=said):
+            resolved(merged, builder.build())

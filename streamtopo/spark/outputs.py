@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -43,12 +44,28 @@ def columns_of(found: DataFrame) -> str:
     return ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in found.schema.fields)
 
 
+def check_shared(spark: SparkSession, directory: Path) -> None:
+    """Executors elsewhere write where nobody looks, and Spark commits what it finds: nothing, without a word."""
+    if str(spark.sparkContext.master).startswith("local"):
+        return
+    tasks, probe = spark.sparkContext.defaultParallelism, directory / f"run=0-{uuid.uuid4().hex[:8]}"
+    spark.range(0, tasks, 1, tasks).write.parquet(str(probe))
+    found = len(list(probe.glob("*.parquet")))
+    shutil.rmtree(probe, ignore_errors=True)
+    if found < tasks:
+        raise StreamtopoError(
+            f'executors do not write into "{directory}" of this machine; give an --out that they share with it'
+        )
+
+
 class Output:
     def __init__(self, spark: SparkSession, rollup: Rollup, out: str, sink: Sink | None) -> None:
         self._spark = spark
         self._rollup = rollup
         self._sink = sink
         self.table = Table(Path(out).absolute() / rollup.name)
+        self._shared = False
+        """Whether executors were seen to write where the driver reads."""
 
     def check_definition(self, manifest: Manifest, definition: Mapping[str, object]) -> None:
         for name, now in definition.items():
@@ -85,6 +102,9 @@ class Output:
     def written(self, manifest: Manifest, result: DataFrame, firsts: Firsts) -> tuple[Manifest, int]:
         """The manifest with files of these rows in place of what the buckets had, and how many rows they are."""
         rollup, columns = self._rollup, columns_of(result)
+        if not self._shared:
+            check_shared(self._spark, self.table.directory)
+            self._shared = True
         run = f"run={manifest.commit}-{uuid.uuid4().hex[:8]}"
         numbered = result.withColumn(FOLDER, number_shown(F.col(rollup.bucket), rollup.every)).repartition(FOLDER)
         numbered.write.partitionBy(FOLDER).parquet(str(self.table.directory / run))

@@ -120,3 +120,17 @@ def test_executors_that_do_not_see_the_log(log: EmbeddedLog, tmp_path: Path) -> 
     assert done.returncode == 1
     said = done.stderr.rstrip().splitlines()[-1]
     assert f'there is no log at "{log.path}" on this machine; the embedded log is read where it is' in said
+
+
+@long
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can hide a directory from a process")
+def test_executors_that_write_elsewhere(log: EmbeddedLog, tmp_path: Path) -> None:
+    feed(log, 0, (1, "a 1"))
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    hide = ["unshare", "-m", "sh", "-c", f'mount -t tmpfs none "{elsewhere}" && exec "$@"', "hidden"]
+    with cluster(tmp_path, *hide) as master:
+        done = rolled(log, master, elsewhere)
+    assert done.returncode == 1
+    assert "executors do not write into" in done.stderr.rstrip().splitlines()[-1]
+    assert not list(elsewhere.rglob("_manifest.json"))

@@ -129,9 +129,9 @@ def test_java_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_what_java_said_is_told(spark: SparkSession) -> None:
-    said = r'^trying: java\.lang\.NumberFormatException: For input string: "x"$'
+    said = r"^trying: java\.lang\.ClassNotFoundException: nothing$"
     with pytest.raises(StreamtopoError, match=said), session.explained("trying"):
-        spark.sparkContext._jvm.java.lang.Integer.parseInt("x")  # type: ignore[union-attr]
+        spark.sparkContext._jvm.java.lang.Class.forName("nothing")  # type: ignore[union-attr]
 
 
 def test_what_is_declared_wrongly_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,8 +34,9 @@ def queried(queries: Sequence[Query], trigger: str) -> Generator[Done, None, Non
     with ExitStack() as stack:
         for query in queries:
             stack.enter_context(query.output.table.locked())
-        running = [query.start(trigger) for query in queries]
+        running: list[StreamingQuery] = []
         try:
+            running.extend(query.start(trigger) for query in queries)  # one by one: those before one that fails are in
             while True:
                 going = [one.awaitTermination(POLL) for one in running]
                 for query, one in zip(queries, running, strict=True):

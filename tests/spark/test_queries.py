@@ -7,6 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from apps import sensors, wordcount
@@ -120,3 +121,12 @@ def test_a_batch_that_spark_repeats_counts_once(spark: SparkSession, log: Embedd
     feed(log, 0, (1, "a"))
     run(spark, log, "update")
     assert table(spark, log, "update") == {(1, "a"): 2, (1, "b"): 1}
+
+
+def test_one_that_cannot_be_started_stops_the_others(spark: SparkSession, log: EmbeddedLog) -> None:
+    log.create(Topic("sentences", 1))
+    both = [sites, resolved(top_words, wordcount.topology)]
+    queries = [Query(spark, one, f"embedded:{log.path}", str(log.path / "o"), "update") for one in both]
+    with pytest.raises(AnalysisException, match="NON_TIME_WINDOW"):
+        next(queried(queries, "continuous"))
+    assert spark.streams.active == []

@@ -76,7 +76,7 @@ def explained(what: str) -> Iterator[None]:
         lines = [line.removeprefix(": ") for line in text.splitlines() if line.strip()]
         if isinstance(error, Py4JJavaError):
             lines = lines[1:]  # the first only says what was called
-        raise StreamtopoError(f"{what}: {ours[1] if ours else lines[0] if lines else error!r}") from error
+        raise StreamtopoError(f"{what}: {ours[1] if ours else lines[0] if lines else repr(error)}") from error
 
 
 def check_java() -> None:

@@ -6,12 +6,12 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession
 
 from streamtopo.errors import StreamtopoError
 from streamtopo.spark.declaring import Rollup
 from streamtopo.spark.incoming import Extents, Incoming, Ranges, Touched
+from streamtopo.spark.merging import check_merges, merged
 from streamtopo.spark.opening import topics_of
 from streamtopo.spark.outputs import Output
 from streamtopo.spark.sinks import sink_for
@@ -116,16 +116,12 @@ class Run:
     def _computed(self, manifest: Manifest, ranges: Ranges, touched: Touched) -> tuple[Manifest, int]:
         """The manifest with the files of what was computed, and how many rows those have."""
         rollup = self._rollup
-        result = rollup.function(*self._incoming.frames(manifest, ranges, touched))
+        frames = self._incoming.frames(manifest, ranges, touched)
+        result = rollup.function(*frames)
         columns = self._output.columns(result, manifest)
         if rollup.merge:
-            result = self._merged(result, self._output.there(manifest, touched.buckets, columns))
+            if not manifest.columns:
+                check_merges(rollup, *frames)
+            there = self._output.there(manifest, touched.buckets, columns)
+            result = merged(rollup, result if there is None else result.unionByName(there))
         return self._output.written(manifest, result, touched.buckets)
-
-    def _merged(self, result: DataFrame, there: DataFrame | None) -> DataFrame:
-        both = result if there is None else result.unionByName(there)
-        merges = {"sum": F.sum, "min": F.min, "max": F.max}
-        computed = [
-            merges[how](name).cast(result.schema[name].dataType).alias(name) for name, how in self._rollup.merge.items()
-        ]
-        return both.groupBy(self._rollup.bucket, *self._rollup.keys).agg(*computed).select(*result.columns)

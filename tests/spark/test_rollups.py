@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from streamtopo import StreamsBuilder, Timestamp
 from streamtopo.errors import StreamtopoError, TopologyError
@@ -57,6 +58,33 @@ def test_each_run_reads_what_is_new(spark: SparkSession, log: EmbeddedLog, one: 
         assert highest == {9, 2}
     files = list((log.path / "out" / one.name).rglob("*.parquet"))
     assert len(files) == 4  # what was replaced stays for those who read it, until the next commit
+
+
+@pytest.mark.parametrize(
+    ("column", "how", "said"),
+    [
+        ("count(distinct value)", "sum", r"makes n=2 for hour=1970-01-01 01:00:00, and the function makes 1 of all"),
+        ("avg(timestamp)", "max", "and the function makes"),
+        ("sum(if(value = 'a', null, 1))", "sum", None),
+        ("sum(0.1)", "sum", None),
+        ("min(value)", "min", None),
+    ],
+)
+def test_what_does_not_merge_is_refused(
+    spark: SparkSession, log: EmbeddedLog, column: str, how: str, said: str | None
+) -> None:
+    @rollup("merging", every="1 hour", topic="t", value=str, merge={"n": how})
+    def merging(readings: DataFrame) -> DataFrame:
+        return readings.selectExpr("hour", "value", "unix_millis(timestamp) AS timestamp").groupBy("hour").agg(
+            F.expr(column).alias("n"))  # fmt: skip
+
+    feed(log, 0, *[(1, "a")] * 40)
+    if said is None:
+        assert run(spark, merging, log).rows == 1
+        return
+    for _ in range(2):
+        with pytest.raises(StreamtopoError, match=said):
+            run(spark, merging, log)
 
 
 def test_triggers(spark: SparkSession, log: EmbeddedLog, monkeypatch: pytest.MonkeyPatch) -> None:

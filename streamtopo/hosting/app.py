@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from streamtopo.config import WorkerConfig
 from streamtopo.declarations import read_or_written
@@ -155,9 +156,9 @@ class Hosted:
         return worker
 
     def _make_pool(self) -> Pool:
-        """Each process answers queries at an address of its own; this one has no rows."""
+        """Each process answers queries at a port of its own, of the host in `address`; this one has no rows."""
         self._plan = Topics(self.topology, self._opened(), self._config).plan
-        more = ["--web-port", "0", "--web-host", "127.0.0.1"]
+        more = ["--web-port", "0", "--web-host", urlsplit(self.settings.address).hostname or "127.0.0.1"]
         return Pool(
             lambda lifeline: command(self.settings.app, self._url, self._config, lifeline, more),
             self.settings.processes,

@@ -57,6 +57,17 @@ def test_processes_do_the_work_and_answer(app: str, url: str, log: EmbeddedLog, 
     assert not any(map(alive, at_work))
 
 
+def test_processes_listen_at_the_host_that_others_are_told(
+    app: str, url: str, log: EmbeddedLog, options: dict[str, Any]
+) -> None:
+    with host(app, url, engine="process", address="http://127.0.0.2", token="secret", **options) as hosted:
+        hosted.ready(PATIENCE)
+        state = log.group("counting")
+        assert state is not None
+        assert [address.rpartition(":")[0] for address in state.addresses.values()] == ["http://127.0.0.2"]
+        assert hosted.query("counts", wait=PATIENCE).get("word") is None
+
+
 def test_an_owner_that_died_is_a_typed_answer_until_there_is_a_new_one(
     app: str, url: str, log: EmbeddedLog, options: dict[str, Any]
 ) -> None:

@@ -64,7 +64,8 @@ PERMANENT = {
 _HINTS = {
     KafkaError._AUTHENTICATION: "set kafka.sasl.username and kafka.sasl.password, and kafka.sasl.mechanism",
     KafkaError._SSL: "set kafka.security.protocol and kafka.ssl.ca.location",
-    KafkaError.MSG_SIZE_TOO_LARGE: "raise the topic's max.message.bytes, and kafka.message.max.bytes in the url",
+    KafkaError.MSG_SIZE_TOO_LARGE: "raise the topic's max.message.bytes, and kafka.message.max.bytes in the url; where "
+    "only several records together are too large, lower kafka.batch.size",
     KafkaError._FENCED: "commits must be closer together than kafka.transaction.timeout.ms",
     KafkaError.OFFSET_METADATA_TOO_LARGE: "raise the broker's offset.metadata.max.bytes",
     KafkaError._TIMED_OUT: "look whether the brokers are up",

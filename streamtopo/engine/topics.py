@@ -17,9 +17,9 @@ from streamtopo.topology import Topology
 logger = logging.getLogger("streamtopo")
 
 _BETWEEN_CHECKS = 1.0
-"""Seconds between two looks whether the topics are still there."""
-_BETWEEN_LOOKS = 50
-"""Looks for topics that match a pattern are so many times as far apart as they are long."""
+"""Seconds at least between two looks whether the topics are still there."""
+_REST = 50
+"""Looks at the topics are so many times as far apart as they are long: on a cluster with many that is some time."""
 _PAUSE = 0.1
 
 
@@ -30,12 +30,13 @@ class Topics:
         self._config = config
         self._creates = 0 if config.no_create else config.create_topics
         self._counts: dict[str, int] = {}
-        self._checked = self._look_at = 0.0
+        self._look_at = 0.0
+        self._check_at = time.monotonic() + _BETWEEN_CHECKS
         self.plan = self._prepare()
 
     def refresh(self) -> bool:
         """Plan anew if a source has a pattern and there are other topics than before; true if so."""
-        if time.monotonic() - self._checked > _BETWEEN_CHECKS:
+        if time.monotonic() > self._check_at:
             self.check()
         patterns = any(source.pattern for source in self._topology.sources)
         if not patterns or time.monotonic() < self._look_at or self._look().keys() == self._planned_for:
@@ -44,17 +45,21 @@ class Topics:
         return True
 
     def _look(self) -> Mapping[str, Topic]:
-        """On a cluster this takes as long as many records."""
         began = time.monotonic()
         found = self._log.topics()
-        if self._config.commit_pause:  # else, as in the Driver, nothing is put off
-            self._look_at = time.monotonic() + _BETWEEN_LOOKS * (time.monotonic() - began)
+        self._look_at = self._next(began)
         return found
+
+    def _next(self, began: float) -> float:
+        """When to do again what began then and is done now: at once where, as in the Driver, nothing is put off."""
+        now = time.monotonic()
+        return now + _REST * (now - began) if self._config.commit_pause else began
 
     def check(self) -> None:
         """A topic that is gone leaves nothing to do, which would look like having caught up."""
-        self._checked = time.monotonic()
+        began = time.monotonic()
         existing = self._log.topics()
+        self._check_at = max(began + _BETWEEN_CHECKS, self._next(began))
         for name, (kind, topic) in self._used.items():
             if name not in existing or existing[name].id != topic.id:
                 raise _deleted(kind, name, again=name in existing)

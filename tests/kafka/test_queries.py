@@ -44,7 +44,7 @@ def test_every_worker_knows_where_the_rows_of_the_others_are(
 def test_a_service_is_ready_when_its_rows_can_be_asked_for(protocol: str, kafka: str, tmp_path: Path) -> None:
     log = emptied(kafka)
     prepare(log)
-    builder = StreamsBuilder("counting")
+    builder = StreamsBuilder("ready")
     builder.stream("in", key=str).group_by_key().count(name="counts")
     url = f"{kafka}?kafka.group.protocol={protocol}&{SOON}"
     with host(builder.build(), log=url, state_dir=str(tmp_path / "state")) as app:

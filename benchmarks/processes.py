@@ -120,7 +120,7 @@ def watched() -> Iterator[Callable[[], float]]:
         nonlocal most
         while not ended.wait(_LOOK * 10):
             with suppress(OSError):  # one of them has just ended
-                most = max(most, sum(map(_share, (os.getpid(), *_below(os.getpid())))))
+                most = max(most, sum(map(_share, [os.getpid(), *_below(os.getpid())])))
 
     with ThreadPoolExecutor(1) as pool:
         pool.submit(watch)
@@ -131,5 +131,8 @@ def watched() -> Iterator[Callable[[], float]]:
 
 
 def _share(pid: int) -> float:
-    found = re.search(r"\nPss:\s+(\d+) kB", Path(f"/proc/{pid}/smaps_rollup").read_text())
+    """Nothing for one that has ended, be it that nobody has asked for its exit code."""
+    found = None
+    with suppress(OSError):
+        found = re.search(r"\nPss:\s+(\d+) kB", Path(f"/proc/{pid}/smaps_rollup").read_text())
     return int(found[1]) * 1024 / 1e6 if found else 0.0

@@ -7,10 +7,13 @@ import json
 import os
 import shutil
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+_PATIENCE = 60.0
 
 
 class Page:
@@ -34,6 +37,14 @@ class Page:
         target = self._call("Target.createTarget", url=url)["targetId"]
         attached = self._call("Target.attachToTarget", targetId=target, flatten=True)
         self._session = {"sessionId": attached["sessionId"]}
+        self._until_loaded()
+
+    def _until_loaded(self) -> None:
+        """It begins with an empty page, which is complete, too."""
+        deadline = time.monotonic() + _PATIENCE
+        while not self.run("location.href != 'about:blank' && document.readyState == 'complete'"):
+            assert time.monotonic() < deadline, "the page is not loaded"
+            time.sleep(0.02)
 
     def run(self, script: str) -> Any:
         """The value of an expression in the page; a promise is waited for."""

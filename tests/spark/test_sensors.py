@@ -148,7 +148,6 @@ SEEN = """(() => {
 def check_report(folder: Path) -> None:
     page = Page(folder / "browser", f"file://{folder}/report.html")
     try:
-        page.run("new Promise((done) => document.readyState == 'complete' ? done() : (window.onload = done))")
         seen = page.run(SEEN)
     finally:
         page.close()

@@ -93,7 +93,7 @@ def serde_of(spec: Any, *, key: bool = False) -> Serde:
 @functools.cache
 def _serde_of_type(spec: Any, key: bool) -> Serde:
     """Kept, so that the same type has the same serde wherever it is declared."""
-    kind = _without_none(spec)
+    kind = without_none(spec)
     if isinstance(kind, type) and kind in _PLAIN:
         return _PLAIN[kind]
     if _is_plain_json(kind):
@@ -110,7 +110,7 @@ def _serde_of_type(spec: Any, key: bool) -> Serde:
     )
 
 
-def _without_none(spec: Any) -> Any:
+def without_none(spec: Any) -> Any:
     """`Order | None` is `Order`: every value may be None."""
     if typing.get_origin(spec) in (typing.Union, types.UnionType):
         members = [member for member in typing.get_args(spec) if member is not types.NoneType]

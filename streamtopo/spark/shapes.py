@@ -98,12 +98,6 @@ def _field(field: dataclasses.Field[Any], kind: Any) -> Field:
     return Field(field.name, kind, required and not _optional(kind), default)
 
 
-def without_none(kind: Any) -> Any:
-    """`Place | None` is `Place`."""
-    members = [member for member in typing.get_args(kind) if member is not types.NoneType]
-    return members[0] if typing.get_origin(kind) in (Union, types.UnionType) and len(members) == 1 else kind
-
-
 def item_of(kind: Any) -> Any:
     """Of what a collection is, if it is of one type."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)

@@ -12,9 +12,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructType, VariantType
 
 from streamtopo.errors import StreamtopoError
-from streamtopo.serdes import Serde, SerdeLike, serde_of
+from streamtopo.serdes import Serde, SerdeLike, serde_of, without_none
 from streamtopo.spark.connector import checked, options_of
-from streamtopo.spark.shapes import fields, is_struct, item_of, spark_type, without_none
+from streamtopo.spark.shapes import fields, is_struct, item_of, spark_type
 from streamtopo.spark.source import register
 
 RECORD = ("key", "value", "topic", "partition", "offset", "timestamp", "headers")

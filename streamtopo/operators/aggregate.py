@@ -49,23 +49,24 @@ def _count_each(state: State, index: list[Hashable], chunk: Chunk) -> Chunk:
 def _count_together(state: State, keys: list[Any], chunk: Chunk, *, raw: bool) -> Chunk:
     """Where only each key's last count will be seen: once per key."""
     seen, last = Counter(keys), state.last_changes(keys)
-    newest = latest(keys, chunk.timestamps)
+    newest = latest(keys, chunk.timestamps, [number - state.changes for number in last.values()])
     index: list[Any] = state.spec.key.decode_column([*seen]) if raw else [*seen]
     rows = state.load(index)
-    for key, more, time in zip(index, seen.values(), newest.values(), strict=True):
+    for key, more, time in zip(index, seen.values(), newest, strict=True):
         row = rows[key]
         rows[key] = (more, time) if row is None else (row[0] + more, time if time > row[1] else row[1])
     return state.changed(keys, chunk, dict(zip(index, last.values(), strict=True)) if raw else last)
 
 
-def latest(index: list[Hashable], times: list[int]) -> dict[Hashable, int]:
-    """The largest time of each key."""
-    newest = dict(zip(index, times, strict=True))
-    if times != sorted(times):
-        for key, time in zip(index, times, strict=True):
-            if time > newest[key]:
-                newest[key] = time
-    return newest
+def latest(keys: list[Hashable], times: list[int], last: Iterable[int]) -> list[int]:
+    """The largest time of each key, in the order in which they first came; `last` has the places of their last rows."""
+    if times == sorted(times):
+        return [times[place] for place in last]
+    newest = dict(zip(keys, times, strict=True))
+    for key, time in zip(keys, times, strict=True):
+        if time > newest[key]:
+            newest[key] = time
+    return list(newest.values())
 
 
 def reduce(state: State, reducer: Callable[[Any, Any], Any], dropped: Dropped) -> Keeping:

@@ -111,8 +111,9 @@ def _count_together(windows: TimeWindows | UnlimitedWindows, state: State, chunk
     """Of each row to change: the place of its last record, the window's start, how many more, the latest time."""
     for start, places in _by_start(placed).items():
         keys = _at(places, inner)
-        more, last, newest = Counter(keys), dict(zip(keys, places, strict=True)), latest(keys, _at(places, times))
-        counted += zip(last.values(), repeat(start), more.values(), newest.values(), strict=False)
+        more, last = Counter(keys), dict(zip(keys, range(len(keys)), strict=True)).values()
+        newest = latest(keys, _at(places, times), last)
+        counted += zip([places[row] for row in last], repeat(start), more.values(), newest, strict=False)
     counted.sort()
     places = [row[0] for row in counted]
     keys = _keys(windows, [chunk.keys[place] for place in places], [row[1] for row in counted])

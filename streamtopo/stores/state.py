@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
-from operator import itemgetter
 from typing import Any, Protocol
 
 from streamtopo.records import NOTHING, Chunk, Columns, Headers, has_null, private, private_column
@@ -79,7 +78,7 @@ class State(Ranges):
 
     def _begin(self) -> None:
         self.forward_each = not self.cached
-        self._changes = 0
+        self.changes = 0
         """How many there were in this commit: each has a number, a time, and headers if any has."""
         self._dirty: dict[Any, int] = {}
         """The number of each changed key's last change."""
@@ -167,22 +166,22 @@ class State(Ranges):
             self._log.append(self._coding.changelog([key], [value], [time], None))
         self._sort_in((key,))
         self._rows[key] = row
-        self._dirty[key] = self._changes
-        self._changes += 1
+        self._dirty[key] = self.changes
+        self.changes += 1
         self._times.append(time)
 
     def last_changes(self, index: Sequence[Hashable]) -> dict[Hashable, int]:
         """If these are the next changes: the number that the last of each key will have."""
-        return dict(zip(index, range(self._changes, self._changes + len(index)), strict=True))
+        return dict(zip(index, range(self.changes, self.changes + len(index)), strict=True))
 
     def add(self, rows: dict[Any, Row]) -> None:
         """Rows under keys that never had any, so that nothing is there to be looked up."""
-        first, self._changes = self._changes, self._changes + len(rows)
+        first, self.changes = self.changes, self.changes + len(rows)
         if self._before is not None:
             self._before.update(dict.fromkeys(rows, (None, None)))
         self._sort_in(rows)
         self._rows.update(rows)
-        self._dirty.update(zip(rows, range(first, self._changes), strict=True))
+        self._dirty.update(zip(rows, range(first, self.changes), strict=True))
         self._times.extend([time for _, time in rows.values()])
 
     def append(self, keys: list[bytes], values: list[bytes], times: list[int]) -> None:
@@ -196,12 +195,12 @@ class State(Ranges):
         `last` is what `last_changes` said, where it was asked.
         """
         last = self.last_changes(index) if last is None else last
-        first, self._changes = self._changes, self._changes + len(index)
+        first, self.changes = self.changes, self.changes + len(index)
         self._sort_in(last)
         self._dirty.update(last)
         self._times.extend(chunk.timestamps)
         if chunk.headers is not None:
-            self._headers.update(zip(range(first, self._changes), chunk.headers, strict=True))
+            self._headers.update(zip(range(first, self.changes), chunk.headers, strict=True))
         if self.watched:
             self._puts = Chunk(list(index), chunk.values, chunk.timestamps, order=chunk.order)
         if not self.forward_each:
@@ -308,7 +307,7 @@ class State(Ranges):
         """From here on remember what changes, for `undo`."""
         self._settle()
         self._before = {}
-        self._marked = self._changes, len(self._log)
+        self._marked = self.changes, len(self._log)
 
     def unmark(self) -> None:
         self._before = None
@@ -322,10 +321,10 @@ class State(Ranges):
             else:
                 self._dirty.pop(key, None)
         self._appended.clear()
-        self._changes, logged = self._marked
+        self.changes, logged = self._marked
         self._listed = None
-        del self._times[self._changes :], self._log[logged:]
-        self._headers = {number: headers for number, headers in self._headers.items() if number < self._changes}
+        del self._times[self.changes :], self._log[logged:]
+        self._headers = {number: headers for number, headers in self._headers.items() if number < self.changes}
         self._sorted = self._timed = None
 
     def check(self) -> None:
@@ -354,23 +353,21 @@ class State(Ranges):
 
     def _last_changes(self) -> Listed:
         """The changed keys in the order of their last changes, with the value, time and headers each then had."""
-        if self._listed is None or self._listed[0] != self._changes:
-            self._listed = self._changes, self._list_changes()
+        if self._listed is None or self._listed[0] != self.changes:
+            self._listed = self.changes, self._list_changes()
         return self._listed[1]
 
     def _list_changes(self) -> Listed:
-        numbered = sorted(zip(self._dirty.values(), self._dirty, strict=True), key=itemgetter(0))
+        number = self._dirty.__getitem__
+        keys = sorted(self._dirty, key=number)
         if self._born:
-            numbered = [
-                (number, key) for number, key in numbered if self._rows[key] is not None or key not in self._born
-            ]
-        numbers, keys = [number for number, _ in numbered], [key for _, key in numbered]
+            keys = [key for key in keys if self._rows[key] is not None or key not in self._born]
         rows = list(map(self._rows.__getitem__, keys))
         return (
             keys,
             [row and row[0] for row in rows],
-            [self._times[number] if row is None else row[1] for row, number in zip(rows, numbers, strict=True)],
-            [self._headers.get(number, ()) for number in numbers] if self._headers else None,
+            [self._times[number(key)] if row is None else row[1] for row, key in zip(rows, keys, strict=True)],
+            [self._headers.get(number(key), ()) for key in keys] if self._headers else None,
         )
 
     def _settle(self) -> None:

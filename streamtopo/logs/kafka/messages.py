@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby, repeat
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Any
 
 from confluent_kafka import KafkaError, Message
@@ -27,19 +27,16 @@ def consumed(consumer: Any, limit: int, timeout: float) -> list[Any]:
 
 def runs(messages: list[Any]) -> Iterator[tuple[TopicPartition, list[Any]]]:
     """Messages of the same partition that follow each other; each error is a run of its own."""
-    places: Iterable[tuple[str, int, int]] = zip(
-        map(_MESSAGE.topic, messages), map(_MESSAGE.partition, messages), repeat(0)
-    )
-    if any(map(_MESSAGE.error, messages)):
-        places = map(_place, messages)
-    end = 0
-    for (topic, partition, _), run in groupby(places):
-        start, end = end, end + len(list(run))
-        yield TopicPartition(topic, partition), messages[start:end]
+    for partition, of_several in groupby(messages, _MESSAGE.partition):
+        for topic, of_one in groupby(of_several, _MESSAGE.topic):
+            run = list(of_one)
+            parts = [run] if not any(map(_MESSAGE.error, run)) else [list(part) for _, part in groupby(run, _fault)]
+            for part in parts:
+                yield TopicPartition(topic, partition), part
 
 
-def _place(message: Any) -> tuple[str, int, int]:
-    return message.topic(), message.partition(), 0 if message.error() is None else id(message)
+def _fault(message: Any) -> int:
+    return 0 if message.error() is None else id(message)
 
 
 def at_end(message: Any) -> bool:
@@ -48,7 +45,9 @@ def at_end(message: Any) -> bool:
 
 
 def batch_of(source: TopicPartition, messages: Sequence[Any], next_offset: int | None = None) -> Batch:
-    offsets = list(map(_MESSAGE.offset, messages))
+    offsets: Sequence[int] = range(messages[0].offset(), messages[-1].offset() + 1) if messages else range(0)
+    if len(offsets) != len(messages):  # there are gaps
+        offsets = list(map(_MESSAGE.offset, messages))
     columns = Columns(
         list(map(_MESSAGE.key, messages)),
         list(map(_MESSAGE.value, messages)),

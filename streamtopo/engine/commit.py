@@ -15,7 +15,8 @@ logger = logging.getLogger("streamtopo")
 def commit(tasks: Iterable[Task], member: Member) -> tuple[Committed, list[Task]]:
     """Make what these tasks did since the last commit durable; returns the outcome and the tasks it broke.
 
-    1. Take the changes of every store, and send their changelog records after the outputs that were sent before.
+    1. Announce the input positions, take the changes of every store, and send their changelog records after the
+       outputs that were sent before.
     2. Commit outputs, changelogs and input positions to the log, in one transaction.
     3. Write each task's changes to its store, in one batch with the changelog offsets inside.
 
@@ -23,10 +24,11 @@ def commit(tasks: Iterable[Task], member: Member) -> tuple[Committed, list[Task]
     behind its changelog, never wrong: such a task is broken, nothing more is written to its store, and restoring it
     from the changelog repairs it.
     """
+    tasks = list(tasks)
+    positions = {partition: position for task in tasks for partition, position in task.positions().items()}
+    member.announce(positions)
     taken = [(task, task.take_changes()) for task in tasks]
-    positions = {}
     for task, changes in taken:
-        positions.update(task.positions())
         for store, logged in changes.changelogs.items():
             for columns in logged:
                 member.send(task.changelog(store), columns)

@@ -80,6 +80,10 @@ class Member(Protocol):
         """Records that show only when `commit` is done."""
         ...
 
+    def announce(self, positions: Mapping[TopicPartition, Position]) -> None:
+        """Those of the next commit, before the last of its records: a log far away gets to know them meanwhile."""
+        ...
+
     def commit(self, positions: Mapping[TopicPartition, Position]) -> Committed:
         """Everything sent and these positions, or nothing; refused if a partition is another member's by now.
 

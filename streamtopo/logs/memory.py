@@ -209,6 +209,9 @@ class MemoryMember:
         self._log._partition(target)
         self._sent.append((target, columns))
 
+    def announce(self, positions: Mapping[TopicPartition, Position]) -> None:
+        """They are written with the rest."""
+
     def commit(self, positions: Mapping[TopicPartition, Position]) -> Committed:
         with self._log._changed:
             for partition in positions:

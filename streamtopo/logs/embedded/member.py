@@ -183,6 +183,9 @@ class EmbeddedMember:
                 storage.extent(self._connection, target)
         self._sent.setdefault(target, []).append(columns)
 
+    def announce(self, positions: Mapping[TopicPartition, Position]) -> None:
+        """They are written with the rest."""
+
     def commit(self, positions: Mapping[TopicPartition, Position]) -> Committed:
         self._presence.used()
         batches = {target: encode(join_columns(parts)) for target, parts in self._sent.items()}

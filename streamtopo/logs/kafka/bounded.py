@@ -6,20 +6,25 @@ from collections.abc import Callable
 from threading import Thread
 
 
-def returned(call: Callable[[], object], within: float) -> bool:
-    """False if it has not after so many seconds: it goes on in a thread that nobody waits for."""
-    failures: list[BaseException] = []
+class Call:
+    """Begun in a thread of its own."""
 
-    def run() -> None:
+    def __init__(self, call: Callable[[], object]) -> None:
+        self._call = call
+        self._failures: list[BaseException] = []
+        self._thread = Thread(target=self._run, name="call of the client", daemon=True)
+        self._thread.start()
+
+    def returned(self, within: float) -> bool:
+        """False if it has not after so many seconds: it goes on, and nobody waits for it. What it raised is raised."""
+        self._thread.join(within)
+        ended = not self._thread.is_alive()
+        if self._failures:
+            raise self._failures[0]
+        return ended
+
+    def _run(self) -> None:
         try:
-            call()
+            self._call()
         except BaseException as failure:
-            failures.append(failure)
-
-    thread = Thread(target=run, name="call of the client", daemon=True)
-    thread.start()
-    thread.join(within)
-    ended = not thread.is_alive()
-    if failures:
-        raise failures[0]
-    return ended
+            self._failures.append(failure)

@@ -265,6 +265,10 @@ class KafkaMember:
                 raise absent(target)
         self._writes.send(target, columns)
 
+    def announce(self, positions: Mapping[TopicPartition, Position]) -> None:
+        if positions.keys() <= self._owned - self._lost:
+            self._writes.announce(positions, self._consumer)
+
     def commit(self, positions: Mapping[TopicPartition, Position]) -> Committed:
         for partition in positions:
             if partition not in self._owned or partition in self._lost:

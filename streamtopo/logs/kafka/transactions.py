@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import partial
 from typing import Any, Protocol
 
 from confluent_kafka import KafkaError, KafkaException, Producer
@@ -13,7 +12,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from streamtopo.errors import LogError
 from streamtopo.logs import Committed, Outcome
 from streamtopo.logs.kafka.admin import places
-from streamtopo.logs.kafka.bounded import returned
+from streamtopo.logs.kafka.bounded import Call
 from streamtopo.logs.kafka.failing import PURGED, Complaints, error_of, explained, reason_of
 from streamtopo.logs.kafka.settings import PATIENCE, Settings
 from streamtopo.logs.kafka.writer import produce
@@ -27,6 +26,7 @@ _COMMIT = 30.0
 
 class Writes(Protocol):
     def send(self, target: TopicPartition, columns: Columns) -> None: ...
+    def announce(self, positions: Mapping[TopicPartition, Position], consumer: Any) -> None: ...
     def commit(self, positions: Mapping[TopicPartition, Position], consumer: Any) -> Committed: ...
     def abort(self) -> None: ...
     def settle(self) -> None: ...
@@ -65,6 +65,7 @@ class Transactions:
         self._begun = False
         self._broken = ""
         """Why nothing can be added to the transaction any more."""
+        self._announcing: Call | None = None
         self._delivered = _Delivered()
         self._renew()
 
@@ -80,6 +81,13 @@ class Transactions:
                 raise LogError(f"a record cannot be written to {target}: {reason_of(error_of(error))}") from error
             self._broken = reason_of(error_of(error))
 
+    def announce(self, positions: Mapping[TopicPartition, Position], consumer: Any) -> None:
+        """The group's coordinator takes them while records are still sent."""
+        if positions and not self._broken:
+            self.begin()
+            send, offsets = self._producer.send_offsets_to_transaction, places(positions)
+            self._announcing = Call(lambda: send(offsets, consumer.consumer_group_metadata(), _COMMIT))
+
     def commit(self, positions: Mapping[TopicPartition, Position], consumer: Any) -> Committed:
         if not positions and not self._begun:
             return Committed(Outcome.DONE)
@@ -87,8 +95,10 @@ class Transactions:
             return Committed(Outcome.NOT_DONE, reason=self._delivered.failure or self._broken)
         try:
             self.begin()
+            if self._announcing is None:
+                self.announce(positions, consumer)
             # A position that cannot be sent has not been committed, whatever the reason.
-            if positions and not self._sent(places(positions), consumer.consumer_group_metadata()):
+            if not self._known():
                 return Committed(Outcome.NOT_DONE, reason="the group's coordinator did not answer")
         except KafkaException as error:
             return self._refused(error, Outcome.NOT_DONE)
@@ -103,17 +113,19 @@ class Transactions:
             self._producer.poll(0.01)
         return Committed(Outcome.DONE, done.ends)
 
-    def _sent(self, positions: list[Any], group: Any) -> bool:
-        """Its own timeout does not hold when the group's coordinator went away (librdkafka's issue 5456).
+    def _known(self) -> bool:
+        """The call's own timeout does not hold when the group's coordinator went away (librdkafka's issue 5456).
 
         After the transaction's timeout the cluster has ended it, whatever becomes of the call.
         """
-        send = partial(self._producer.send_offsets_to_transaction, positions, group, _COMMIT)
-        return returned(send, within=int(self._conf["transaction.timeout.ms"]) / 1000)
+        within = int(self._conf["transaction.timeout.ms"]) / 1000
+        return self._announcing is None or self._announcing.returned(within)
 
     def abort(self) -> None:
         if not self._begun:
             return
+        with suppress(Exception):  # it is to be undone
+            self._known()
         self._forget()
         try:
             self._producer.abort_transaction(_COMMIT)
@@ -140,7 +152,7 @@ class Transactions:
         self._begun = True
 
     def _forget(self) -> None:
-        self._begun, self._broken, self._delivered = False, "", _Delivered()
+        self._begun, self._broken, self._delivered, self._announcing = False, "", _Delivered(), None
 
     def _renew(self) -> None:
         with explained("prepare transactions"):
@@ -166,6 +178,9 @@ class Deliveries:
         with explained("be written to"):
             self._producer = Producer(settings.producer() | {"error_cb": Complaints()})
         self._delivered = _Delivered()
+
+    def announce(self, positions: Mapping[TopicPartition, Position], consumer: Any) -> None:
+        """They are true when all was delivered."""
 
     def send(self, target: TopicPartition, columns: Columns) -> None:
         with explained(f"write to {target}"):

@@ -19,8 +19,10 @@ from streamtopo.logs.kafka.messages import at_end, batch_of, consumed, runs
 from streamtopo.logs.kafka.settings import PATIENCE, Settings
 from streamtopo.records import Batch, Columns, TopicPartition
 
-_AHEAD = 50_000
-"""Messages of one partition that may wait here while others are read."""
+_AHEAD = 100_000
+_AHEAD_BYTES = 16 << 20
+"""Messages of one partition, and bytes, that may wait here while others are read: the client throws away what it has
+fetched of a partition that is told to pause, and a fetch brings 60,000 small ones."""
 _LONGEST_WAIT = 0.1
 _FEW = 100
 """Messages to ask for at a time where their bytes are limited."""
@@ -120,7 +122,7 @@ class Reader:
         place.waiting.extend(run)
         place.bytes += sum(map(len, run))
         place.fetched = run[-1].offset() + 1
-        if not read and len(place.waiting) > _AHEAD and not place.held:
+        if not read and not place.held and (len(place.waiting) > _AHEAD or place.bytes > _AHEAD_BYTES):
             self._consumer.pause([Place(*source)])
             place.held = True
 

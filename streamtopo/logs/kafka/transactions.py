@@ -85,8 +85,9 @@ class Transactions:
         """The group's coordinator takes them while records are still sent."""
         if positions and not self._broken:
             self.begin()
+            group = consumer.consumer_group_metadata()  # while a poll gives partitions back no other thread can ask
             send, offsets = self._producer.send_offsets_to_transaction, places(positions)
-            self._announcing = Call(lambda: send(offsets, consumer.consumer_group_metadata(), _COMMIT))
+            self._announcing = Call(lambda: send(offsets, group, _COMMIT))
 
     def commit(self, positions: Mapping[TopicPartition, Position], consumer: Any) -> Committed:
         if not positions and not self._begun:

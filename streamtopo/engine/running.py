@@ -24,6 +24,8 @@ _LONGEST_WAIT = 0.1
 _CLEANING = 10
 """Milliseconds of cleaning at a time: in turns without work, and under load once in so many seconds:"""
 _BETWEEN_CLEANINGS = 1.0
+_SOONER = 0.2
+"""The same while there is more to do, that a busy changelog does not grow faster than it is compacted."""
 _LAST = 30.0
 """Seconds from a signal to the end, also where a step hangs or the cluster is away."""
 
@@ -33,14 +35,14 @@ def run(worker: Worker, *, each_turn: Callable[[], object] = lambda: None, signa
 
     Without `signals` they are left to somebody else, who calls `worker.stop`.
     """
-    cleaned = time.monotonic()
+    clean_at = time.monotonic() + _BETWEEN_CLEANINGS
     with stopping_on_signals(worker.stop) if signals else nullcontext(), quiet_collector:
         try:
             while not worker.stopping:
                 worked = worker.run_once(_LONGEST_WAIT)
-                if not worked or time.monotonic() - cleaned > _BETWEEN_CLEANINGS:
-                    worker.log.clean(_CLEANING)
-                    cleaned = time.monotonic()
+                if not worked or time.monotonic() > clean_at:
+                    more = worker.log.clean(_CLEANING)
+                    clean_at = time.monotonic() + (_SOONER if more else _BETWEEN_CLEANINGS)
                 each_turn()
         except BaseException:
             worker.abandon()

@@ -71,6 +71,36 @@ def test_the_log_is_cleaned_beside_the_work(busy: bool, tmp_path: Path, monkeypa
     log.close()
 
 
+def test_a_worker_that_is_never_idle_cleans_again_soon_while_there_is_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = EmbeddedLog(tmp_path / "log")
+    log.create(Topic("table", 1, {"cleanup.policy": "compact"}))
+    worker = worker_on(log)
+    for _ in range(40):
+        log.append(TopicPartition("table", 0), Columns([b"%d" % key for key in range(1000)], [b"x"] * 1000, [0] * 1000))
+    monkeypatch.setattr(running, "_CLEANING", 0)
+    monkeypatch.setattr(running, "_BETWEEN_CLEANINGS", 0.5)
+    monkeypatch.setattr(running, "_SOONER", 0.0)
+    turns, cleaned = [0], []
+    clean = log.clean
+
+    def cleaning(slice_ms: float) -> bool:
+        cleaned.append((turns[0], clean(slice_ms)))
+        return cleaned[-1][1]
+
+    def feed() -> None:
+        turns[0] += 1
+        append(log)
+
+    monkeypatch.setattr(log, "clean", cleaning)
+    append(log)
+    within_a_minute(worker, lambda: feed() or bool(cleaned and not cleaned[-1][1]))  # type: ignore[func-returns-value]
+    assert len(cleaned) > 1
+    assert [turn for turn, _ in cleaned] == list(range(cleaned[0][0], cleaned[0][0] + len(cleaned)))
+    log.close()
+
+
 def within_a_minute(worker: Worker, condition: Callable[[], bool]) -> None:
     late = threading.Timer(60, worker.stop)
     late.start()

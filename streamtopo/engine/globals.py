@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from streamtopo.engine.inputs import Reject
 from streamtopo.engine.journal import RoundEntry
+from streamtopo.engine.looking import Looking
 from streamtopo.engine.outbox import Outbox
 from streamtopo.engine.stations import Failure
 from streamtopo.engine.task import Options, Task, TaskId
@@ -15,6 +16,9 @@ from streamtopo.stores.memory import MemoryStore
 from streamtopo.stores.state import State
 from streamtopo.topology import Topology
 
+_LATEST = 0.1
+"""Seconds between two looks at most: what is new in a table is to be seen soon."""
+
 
 class Globals:
     """Each is kept by a task of its own, which no group knows: nothing is committed but into memory.
@@ -22,8 +26,12 @@ class Globals:
     So it is read anew from its topics whenever a worker starts; those should be compacted.
     """
 
-    def __init__(self, topology: Topology, log: Log, partitions: Callable[[str], int], options: Options) -> None:
+    def __init__(
+        self, topology: Topology, log: Log, partitions: Callable[[str], int], options: Options, *, rest: int
+    ) -> None:
+        """`rest` as `Looking` has it."""
         self._log = log
+        self._looking = Looking(rest, most=_LATEST)
         self._chunk = options.chunk
         self._tasks: list[Task] = []
         self._ends: dict[TopicPartition, int] = {}
@@ -47,6 +55,15 @@ class Globals:
 
     def update(self, reject: Reject) -> bool:
         """Take what is new in the topics, a slice of each; true if there was anything."""
+        if not self._looking.due:
+            return False
+        with self._looking.look():
+            found = self._look(reject)
+        if found or not self.loaded:
+            self._looking.again()
+        return found
+
+    def _look(self, reject: Reject) -> bool:
         found = False
         for task in self._tasks:
             ends = {}

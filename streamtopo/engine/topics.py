@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from streamtopo.config import WorkerConfig
 from streamtopo.engine.fingerprint import compare, fingerprint, note_of, text_of
+from streamtopo.engine.looking import Looking
 from streamtopo.engine.plan import Plan, absent, difference, missing, plan
 from streamtopo.errors import PartitionError
 from streamtopo.logs import Log, Topic
@@ -30,36 +31,29 @@ class Topics:
         self._config = config
         self._creates = 0 if config.no_create else config.create_topics
         self._counts: dict[str, int] = {}
-        self._look_at = 0.0
-        self._check_at = time.monotonic() + _BETWEEN_CHECKS
+        rest = _REST if config.commit_pause else 0  # nothing is put off in the Driver
+        self._news = Looking(rest)
+        self._checks = Looking(rest, least=_BETWEEN_CHECKS)
         self.plan = self._prepare()
 
     def refresh(self) -> bool:
         """Plan anew if a source has a pattern and there are other topics than before; true if so."""
-        if time.monotonic() > self._check_at:
+        if self._checks.due:
             self.check()
         patterns = any(source.pattern for source in self._topology.sources)
-        if not patterns or time.monotonic() < self._look_at or self._look().keys() == self._planned_for:
+        if not patterns or not self._news.due or self._look().keys() == self._planned_for:
             return False
         self.plan = self._prepare()
         return True
 
     def _look(self) -> Mapping[str, Topic]:
-        began = time.monotonic()
-        found = self._log.topics()
-        self._look_at = self._next(began)
-        return found
-
-    def _next(self, began: float) -> float:
-        """When to do again what began then and is done now: at once where, as in the Driver, nothing is put off."""
-        now = time.monotonic()
-        return now + _REST * (now - began) if self._config.commit_pause else began
+        with self._news.look():
+            return self._log.topics()
 
     def check(self) -> None:
         """A topic that is gone leaves nothing to do, which would look like having caught up."""
-        began = time.monotonic()
-        existing = self._log.topics()
-        self._check_at = max(began + _BETWEEN_CHECKS, self._next(began))
+        with self._checks.look():
+            existing = self._log.topics()
         for name, (kind, topic) in self._used.items():
             if name not in existing or existing[name].id != topic.id:
                 raise _deleted(kind, name, again=name in existing)

@@ -25,11 +25,12 @@ class Purging:
         self._purged: dict[TopicPartition, float] = {}
         """When each partition was last purged, or first seen."""
         self._refused = False
+        """Whether the last deletion was."""
 
     def after_commit(self, tasks: Iterable[Task]) -> None:
         """In one partition at most, so that no commit is far from the next."""
         now = time.monotonic()
-        for task in tasks if self._topics and not self._refused else ():
+        for task in tasks if self._topics else ():
             for partition in task.inputs:
                 if partition.topic in self._topics and now - self._purged.setdefault(partition, now) >= EVERY:
                     self._purged[partition] = now
@@ -39,6 +40,8 @@ class Purging:
     def _delete(self, partition: TopicPartition, offset: int) -> None:
         try:
             self._log.delete_before(partition, offset)
-        except LogError as error:
+            self._refused = False
+        except LogError as error:  # of a leader that moves, or of rights that nobody gave: tried again like any other
+            if not self._refused:
+                logger.warning("repartition topics grow until something can be deleted from them: %s", error)
             self._refused = True
-            logger.warning("repartition topics grow, as nothing can be deleted from them: %s", error)

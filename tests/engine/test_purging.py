@@ -6,6 +6,7 @@ import pytest
 
 from streamtopo import StreamsBuilder
 from streamtopo.engine import purging
+from streamtopo.errors import LogError
 from streamtopo.logs.memory import MemoryLog
 from streamtopo.records import TopicPartition
 from streamtopo.testing import Driver
@@ -32,3 +33,29 @@ def test_what_was_committed_is_deleted_from_repartition_topics(
     driver.crash()
     driver.restart()
     assert [driver.store("counts").get(word) for word in ("a", "b")] == [2, 1]
+
+
+class Refusing(MemoryLog):
+    refuses = True
+
+    def delete_before(self, partition: TopicPartition, offset: int) -> None:
+        if self.refuses:
+            raise LogError("not now")
+        super().delete_before(partition, offset)
+
+
+def test_a_deletion_that_is_refused_is_said_once_and_tried_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(purging, "EVERY", 0.0)
+    builder = StreamsBuilder("purged")
+    builder.stream("in", key=str, value=str).group_by(lambda key, value: value).count(name="counts")
+    log = Refusing()
+    driver = Driver(builder.build(), log=log)
+    driver.send("in", "a")
+    driver.send("in", "b")
+    assert starts(log)[REPARTITION] == 0
+    assert caplog.messages == ["repartition topics grow until something can be deleted from them: not now"]
+    log.refuses = False
+    driver.send("in", "c")
+    assert starts(log)[REPARTITION] == 3

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from streamtopo.errors import StreamtopoError
 
-Headers = tuple[tuple[str, bytes], ...]
+Headers = tuple[tuple[str, bytes | None], ...]
 Order = int | tuple[int, ...]
 """Where a row stands among all rows of a round: the record's number, then an index at each fork and emission."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64decode, b64encode
-from collections.abc import Iterable
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, NamedTuple, NoReturn
 
@@ -98,8 +98,7 @@ def _shown_as_text(data: bytes) -> Shown:
 
 
 def _header_text(name: str, data: bytes | None) -> str:
-    """What is null is empty, as it is where Kafka's records are read."""
-    shown = _shown_as_text(data or b"")
+    shown = Shown("null") if data is None else _shown_as_text(data)
     encoding = f',"encoding":{_text(shown.encoding)}' if shown.encoding else ""
     return f'{{"name":{_text(name)},"value":{shown.text}{encoding}}}'
 
@@ -180,7 +179,7 @@ def _timestamp_of(value: Any, now: int) -> int:
     return value
 
 
-def _headers_of(value: Any) -> Iterable[tuple[str, bytes]]:
+def _headers_of(value: Any) -> Iterator[tuple[str, bytes | None]]:
     """A list of {"name": …, "value": …}, or for short {name: value}."""
     if isinstance(value, dict):
         value = [{"name": name, "value": text} for name, text in value.items()]
@@ -188,9 +187,8 @@ def _headers_of(value: Any) -> Iterable[tuple[str, bytes]]:
         raise SerdeError(f'the "headers" are {value!r}; write [{{"name": "trace", "value": "text"}}]')
     for header in value or ():
         match header:
-            case {"name": str(name), "value": str(text)}:
-                encoding = header.get("encoding")
-                yield name, _bytes_of("headers", Member(text, text), encoding) or b""
+            case {"name": str(name), "value": str() | None as text}:
+                yield name, _bytes_of("headers", Member(text, str(text)), header.get("encoding"))
             case _:
                 raise SerdeError(f'a header is {header!r}; write {{"name": "trace", "value": "text"}}')
 

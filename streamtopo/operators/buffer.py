@@ -116,13 +116,14 @@ def buffer_store(name: str, key: Serde, value: Serde) -> StoreSpec:
     """Values are kept with their headers."""
 
     def encode(row: tuple[Any, Headers]) -> bytes:
-        headers = orjson.dumps([[name, content.hex()] for name, content in row[1]])
+        headers = orjson.dumps([[name, None if content is None else content.hex()] for name, content in row[1]])
         return _NUMBER.pack(len(headers)) + headers + value.encode(row[0])
 
     def decode(data: bytes) -> tuple[Any, Headers]:
         start = _NUMBER.size
         end = start + _NUMBER.unpack_from(data)[0]
-        headers = tuple((name, bytes.fromhex(content)) for name, content in orjson.loads(data[start:end]))
+        kept = orjson.loads(data[start:end])
+        headers = tuple([(name, None if content is None else bytes.fromhex(content)) for name, content in kept])
         return value.decode(data[end:]), headers
 
     serde = Serde(f"{value.name} with headers", encode, decode)

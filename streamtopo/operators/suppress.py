@@ -185,7 +185,7 @@ def held_serde(value: Serde) -> Serde:
     return Serde(f"held {value.name}", encode, decode, mutable=False)
 
 
-def _header(header: tuple[str, bytes]) -> bytes:
+def _header(header: tuple[str, bytes | None]) -> bytes:
     name, data = header[0].encode(), header[1]
     return _LENGTHS.pack(len(name), _NONE if data is None else len(data)) + name + (data or b"")
 
@@ -199,6 +199,6 @@ class _Reader:
         start, self.at = self.at, self.at + length
         return self.data[start : self.at]
 
-    def header(self) -> tuple[str, Any]:
+    def header(self) -> tuple[str, bytes | None]:
         name, data = _LENGTHS.unpack(self.take(_LENGTHS.size))
         return self.take(name).decode(), None if data == _NONE else self.take(data)

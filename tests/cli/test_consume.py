@@ -18,7 +18,7 @@ from streamtopo.cli.record_text import text_of, time_of
 from streamtopo.cli.shapes import Shapes, shapes_of
 from streamtopo.engine.loading import load_topology
 from streamtopo.logs import Log, Topic
-from streamtopo.records import Columns, TopicPartition
+from streamtopo.records import Columns, Headers, TopicPartition
 from tests.cli.conftest import Run, Start, objects
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -243,9 +243,14 @@ def test_where_nothing_can_be_written_that_is_one_message(command: tuple[str, ..
     assert failed.returncode == 1
 
 
-def test_a_header_without_a_value_is_empty(run: Run, log: Log) -> None:
-    log.append(T0, Columns([None], [b"d"], [9], [(("h", None),)]))  # type: ignore[list-item]
-    assert objects(run("consume", "t", "--json"))[-1]["headers"] == [{"name": "h", "value": ""}]
+def test_a_header_may_have_no_value(run: Run, log: Log) -> None:
+    headers: list[Headers] = [(("none", None), ("empty", b""))]
+    log.append(T0, Columns([None], [b"d"], [9], headers))
+    said = run("consume", "t", "--json")
+    assert objects(said)[-1]["headers"] == [{"name": "none", "value": None}, {"name": "empty", "value": ""}]
+    log.create(Topic("u", 1))
+    run("produce", "u", "--json", given=said.stdout.splitlines()[-1])
+    assert log.read(TopicPartition("u", 0), 0, 100).columns.headers == headers
 
 
 def test_on_a_terminal_it_is_a_table(start: Start, log: Log) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from streamtopo import Processor, ProcessorContext, Record, StreamsBuilder, key_value_store
+from streamtopo import Processor, ProcessorContext, Record, StreamsBuilder, key_value_store, until_time_limit
 from streamtopo.errors import PartitionError, StepError
 from streamtopo.logs import Topic
 from streamtopo.logs.memory import MemoryLog
@@ -30,6 +30,24 @@ def test_headers_stay_with_their_record() -> None:
         *[(value, ((value.lower(), b"1"),)) for value in ("a", "A", "c", "C", "d")],
         ("e", ()),
     ]
+
+
+def test_headers_without_a_value_wait_with_their_record_and_outlive_the_worker() -> None:
+    builder = StreamsBuilder("corner")
+    table = builder.table("table", key=str, value=str, versioned=100)
+    waiting = builder.stream("in", key=str, value=str).left_join(table, lambda value, row: f"{value} {row}", grace=5)
+    waiting.to("joined")
+    latest = builder.stream("in", key=str, value=str).to_table(name="latest")
+    latest.suppress(until_time_limit(5)).to_stream().to("latest")
+    headers = (("none", None), ("empty", b""), ("trace", b"1"))
+    driver = Driver(builder.build())
+    driver.send("in", "a", key="k", timestamp=0, headers=headers)
+    assert driver.records("joined") == driver.records("latest") == []
+    driver.crash()
+    driver.restart()
+    driver.send("in", "b", key="other", timestamp=9)
+    assert [(row.value, row.headers) for row in driver.records("joined")] == [("a None", headers)]
+    assert [(row.value, row.headers) for row in driver.records("latest")] == [("a", headers)]
 
 
 def test_the_first_millisecond_is_a_time() -> None:

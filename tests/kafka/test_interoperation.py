@@ -76,7 +76,9 @@ def feed(log: KafkaLog) -> None:
     for number in range(40):
         key = None if number % 10 == 9 else b"key %d" % (number % 7)
         value = None if number % 8 == 7 else b"value %d" % number
-        headers: list[Headers] | None = [(("trace", b"%d" % number), ("trace", b""))] if number % 3 else None
+        headers: list[Headers] | None = (
+            [(("trace", b"%d" % number), ("trace", b""), ("none", None))] if number % 3 else None
+        )
         partition = number % PARTITIONS if key is None else partition_of(key, PARTITIONS)
         log.append(TopicPartition("in", partition), Columns([key], [value], [NOW + 997 * number], headers))
     log.append(PRICES, Columns([b"a", b"c"], [b"1", b"2"], [NOW, NOW + 1]))

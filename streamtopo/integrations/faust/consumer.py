@@ -16,7 +16,7 @@ from streamtopo.integrations.faust.assignment import announce
 from streamtopo.integrations.faust.desk import Desk
 from streamtopo.integrations.faust.reader import Fetched, Reader
 from streamtopo.integrations.faust.topics import Topics, TopicsMade
-from streamtopo.records import TopicPartition
+from streamtopo.records import Headers, TopicPartition
 
 LOOK = 0.1
 """Seconds between two looks at what the worker's share is."""
@@ -208,7 +208,12 @@ def _theirs(partition: TopicPartition) -> TP:
 def _by_partition(fetched: Fetched) -> dict[TP, list[Record]]:
     found = {}
     for source, columns, offsets, _ in fetched.batches:
-        headers = [list(some) for some in columns.headers] if columns.headers else [[] for _ in offsets]
+        headers = [_valued(some) for some in columns.headers] if columns.headers else [[] for _ in offsets]
         rows = zip(offsets, columns.keys, columns.values, columns.timestamps, headers, strict=True)
         found[_theirs(source)] = list(rows)
     return found
+
+
+def _valued(headers: Headers) -> list[tuple[str, bytes]]:
+    """Faust declares that each has a value."""
+    return [(name, value or b"") for name, value in headers]

@@ -58,8 +58,6 @@ def batch_of(source: TopicPartition, messages: Sequence[Any], next_offset: int |
 
 
 def _headers(messages: Sequence[Any]) -> list[Headers] | None:
-    """Kafka knows headers without a value; ours are empty then."""
     if not any(map(_MESSAGE.headers, messages)):
         return None
-    several = [message.headers() or () for message in messages]
-    return [tuple([(name, value or b"") for name, value in headers]) for headers in several]
+    return [tuple(message.headers() or ()) for message in messages]

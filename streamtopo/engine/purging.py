@@ -24,8 +24,8 @@ class Purging:
         self._log = log
         self._purged: dict[TopicPartition, float] = {}
         """When each partition was last purged, or first seen."""
-        self._refused = False
-        """Whether the last deletion was."""
+        self._refused: set[str] = set()
+        """Topics of which the last deletion was."""
 
     def after_commit(self, tasks: Iterable[Task]) -> None:
         """In one partition at most, so that no commit is far from the next."""
@@ -40,8 +40,8 @@ class Purging:
     def _delete(self, partition: TopicPartition, offset: int) -> None:
         try:
             self._log.delete_before(partition, offset)
-            self._refused = False
+            self._refused.discard(partition.topic)
         except LogError as error:  # of a leader that moves, or of rights that nobody gave: tried again like any other
-            if not self._refused:
+            if partition.topic not in self._refused:
                 logger.warning("repartition topics grow until something can be deleted from them: %s", error)
-            self._refused = True
+            self._refused.add(partition.topic)

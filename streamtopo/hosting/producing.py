@@ -140,7 +140,7 @@ def _checked(record: _Waiting) -> _Waiting:
         raise LogError(f"a record for {record.target} has the timestamp {record.timestamp}; give milliseconds")
     for header in record.headers:
         if not _is_header(header):
-            raise LogError(f"a record for {record.target} has the header {header!r:.80}; give pairs of str and bytes")
+            raise LogError(f"a record for {record.target} has the header {header!r:.80}; give a str and bytes, or None")
     return record
 
 

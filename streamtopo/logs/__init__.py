@@ -81,7 +81,7 @@ class Member(Protocol):
         ...
 
     def announce(self, positions: Mapping[TopicPartition, Position]) -> None:
-        """Those of the next commit, before the last of its records: a log far away gets to know them meanwhile."""
+        """The very ones of the next commit, before the last of its records: a log far away gets to know them."""
         ...
 
     def commit(self, positions: Mapping[TopicPartition, Position]) -> Committed:

@@ -253,6 +253,11 @@ def test_a_header_may_have_no_value(run: Run, log: Log) -> None:
     assert log.read(TopicPartition("u", 0), 0, 100).columns.headers == headers
 
 
+def test_a_header_that_is_null_in_json_is_null_in_json() -> None:
+    line = b'{"value": "v", "headers": [{"name": "h", "value": null, "encoding": "json"}]}'
+    assert record_of(line, 0).headers == (("h", b"null"),)
+
+
 def test_on_a_terminal_it_is_a_table(start: Start, log: Log) -> None:
     log.append(T1, Columns([b"evil"], [b"\x1b[2J[bold]"], [4]))
     ours, theirs = pty.openpty()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -130,6 +131,23 @@ def test_a_transaction_that_the_cluster_ended_is_not_done_and_the_next_one_is(lo
         member.send(T0, rows(b"in time"))
         assert member.commit(at(2)).outcome is DONE
         assert (values(log), member.committed([T0])) == ([b"in time"], at(2))
+
+
+def test_why_announced_positions_were_refused_is_said_though_records_came_after(log: KafkaLog) -> None:
+    one = log.join("g", [("t",)])
+    settled(one)
+    too_much = {T0: Position(4, "x" * 5000)}
+    one.announce(too_much)
+    time.sleep(1.0)
+    one.send(T0, rows(b"too late"))
+    committed = one.commit(too_much)
+    assert committed.outcome is NOT_DONE
+    assert "offset.metadata.max.bytes" in committed.reason
+    one.abort()
+    one.announce(at(1, 1))
+    one.send(T0, rows(b"in time"))
+    assert one.commit(at(1, 1)).outcome is DONE
+    assert values(log) == [b"in time"]
 
 
 def test_a_commit_that_the_cluster_does_not_answer_is_given_up_and_the_next_one_is_done(

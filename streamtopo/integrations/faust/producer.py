@@ -181,7 +181,7 @@ def _checked(record: Waiting) -> Waiting:
     if not all(isinstance(given, bytes | None) for given in (record.key, record.value)):
         raise ProducerSendError(f"a record for {record.target} has a key or value that is not bytes; give a serializer")
     if not all(isinstance(name, str) and isinstance(value, bytes | None) for name, value in record.headers):
-        raise ProducerSendError(f"a record for {record.target} has headers that are not pairs of str and bytes")
+        raise ProducerSendError(f"a record for {record.target} has headers that are not pairs of str and bytes or None")
     if not -1 << 63 <= record.timestamp < 1 << 63:
         raise ProducerSendError(f"a record for {record.target} has a timestamp that is none: seconds are expected")
     return record

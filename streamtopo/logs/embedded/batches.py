@@ -65,7 +65,7 @@ def _arrays(columns: Columns) -> list[Any]:
     except (pa.ArrowException, TypeError, OverflowError) as error:
         raise LogError(
             f"records cannot be written: {error}; keys and values are bytes or None, timestamps milliseconds as "
-            "an int, headers pairs of str and bytes"
+            "an int, headers pairs of str and bytes or None"
         ) from error
     return arrays
 

@@ -248,7 +248,7 @@ class Admin:
         place = Place(*partition, offset)
         with explained(f"delete records of {partition}"):
             try:
-                _answered(lambda: self._client.delete_records([place], request_timeout=_ONCE)[place].result())
+                self._client.delete_records([place], request_timeout=_ONCE)[place].result()
             except KafkaException as error:
                 if error_of(error).code() == KafkaError.OFFSET_OUT_OF_RANGE:
                     return False

@@ -92,8 +92,6 @@ class Transactions:
     def commit(self, positions: Mapping[TopicPartition, Position], consumer: Any) -> Committed:
         if not positions and not self._begun:
             return Committed(Outcome.DONE)
-        if self._broken:
-            return Committed(Outcome.NOT_DONE, reason=self._delivered.failure or self._broken)
         try:
             self.begin()
             if self._announcing is None:
@@ -103,6 +101,8 @@ class Transactions:
                 return Committed(Outcome.NOT_DONE, reason="the group's coordinator did not answer")
         except KafkaException as error:
             return self._refused(error, Outcome.NOT_DONE)
+        if self._broken:  # the announcement knows better why, if that was it
+            return Committed(Outcome.NOT_DONE, reason=self._delivered.failure or self._broken)
         try:
             self._producer.commit_transaction(_COMMIT)
         except KafkaException as error:
@@ -119,8 +119,8 @@ class Transactions:
 
         After the transaction's timeout the cluster has ended it, whatever becomes of the call.
         """
-        within = int(self._conf["transaction.timeout.ms"]) / 1000
-        return self._announcing is None or self._announcing.returned(within)
+        call, self._announcing = self._announcing, None
+        return call is None or call.returned(int(self._conf["transaction.timeout.ms"]) / 1000)
 
     def abort(self) -> None:
         if not self._begun:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
+from contextlib import suppress
 from itertools import accumulate, islice, takewhile
 from math import inf
 from typing import Any
 
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, KafkaException
 from confluent_kafka import TopicPartition as Place
 
 from streamtopo.errors import LogError
@@ -92,6 +93,8 @@ class Reader:
 
     def _go_to(self, source: TopicPartition, offset: int, end: int) -> _Place:
         self._consumer.incremental_assign([Place(*source, offset)])
+        with suppress(KafkaException):  # whatever is asked of the leader makes the client fetch now, not a second later
+            self._consumer.get_watermark_offsets(Place(*source), _LONGEST_WAIT)
         place = self._places[source] = _Place(offset, end)
         return place
 

@@ -22,6 +22,10 @@ logger = logging.getLogger("streamtopo")
 
 _COMMIT = 30.0
 """Seconds that a commit may take before it is looked at as failed."""
+_CONNECTED = 5.0
+"""Seconds in which a producer is connected if there is a cluster."""
+_STATE = "__transaction_state"
+"""The cluster's own topic; any would do."""
 
 
 class Writes(Protocol):
@@ -158,6 +162,8 @@ class Transactions:
     def _renew(self) -> None:
         with explained("prepare transactions"):
             self._producer = Producer(self._conf)
+            with suppress(KafkaException):  # once it is connected; else it tries again only half a second later
+                self._producer.list_topics(_STATE, _CONNECTED)
             self._producer.init_transactions(PATIENCE)
 
     def _refused(self, error: KafkaException, outcome: Outcome) -> Committed:

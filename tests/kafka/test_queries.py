@@ -32,7 +32,8 @@ def test_every_worker_knows_where_the_rows_of_the_others_are(
         first = running.start("--web-port", "0")
         running.start("--web-port", "0")
         until(lambda: committed(log) == 4 * KEYS and len(addresses(log)) == 2, running)
-        assert [rows_at(address) for address in addresses(log)] == [COUNTS, COUNTS]
+        # The log has a commit some milliseconds before the stores have it.
+        until(lambda: [rows_at(address) for address in addresses(log)] == [COUNTS, COUNTS], running)
         monkeypatch.chdir(tmp_path)
         assert asked(running) == COUNTS
         running.kill(first)

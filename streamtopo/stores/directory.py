@@ -46,7 +46,8 @@ class Holder(NamedTuple):
 
     @property
     def stopped_for(self) -> float:
-        return clock() - self.beat if self.host == socket.gethostname() else 0.0
+        """At least 0, as a beat is written rounded."""
+        return max(0.0, clock() - self.beat) if self.host == socket.gethostname() else 0.0
 
 
 class TaskDirectory:

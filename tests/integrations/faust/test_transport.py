@@ -16,7 +16,7 @@ from streamtopo.errors import LogError
 from streamtopo.integrations.faust.reader import Reader
 from streamtopo.logs import Topic
 from streamtopo.logs.embedded import EmbeddedLog
-from streamtopo.records import Columns, Position, TopicPartition
+from streamtopo.records import Columns, Headers, Position, TopicPartition
 from tests.integrations.faust.workers import url_of
 
 PART = TopicPartition("numbers", 0)
@@ -66,7 +66,7 @@ def test_records_lie_where_the_metadata_says(tmp_path: Path, log: EmbeddedLog) -
     config = {"cleanup.policy": "compact", "retention.ms": "2000", "retention.bytes": "5"}
     assert log.topics()["t"][:3] == ("t", 2, config)
     batch = log.read(TopicPartition("t", 1), 0, 10)
-    headers = [(("a", b"b"),), (("a", b"b"), ("a", b"c"))]
+    headers: list[Headers] = [(("a", b"b"),), (("a", b"b"), ("a", b"c"))]
     assert batch.columns == Columns([b"k", b"k"], [b"v", None], [1500, 2000], headers)
     assert log.read(TopicPartition("t", 0), 0, 10).columns == Columns([None], [b"v"], [3000])
 

@@ -188,10 +188,8 @@ def _headers_of(value: Any) -> Iterator[tuple[str, bytes | None]]:
     for header in value or ():
         match header:
             case {"name": str(name), "value": str() | None as text}:
-                yield (
-                    name,
-                    _bytes_of("headers", Member(text, NULL.text if text is None else text), header.get("encoding")),
-                )
+                member = NULL if text is None else Member(text, text)
+                yield name, _bytes_of("headers", member, header.get("encoding"))
             case _:
                 raise SerdeError(f'a header is {header!r}; write {{"name": "trace", "value": "text"}}')
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from streamtopo.config import WorkerConfig
 from streamtopo.engine.inputs import Reject
 from streamtopo.engine.journal import RoundEntry
 from streamtopo.engine.looking import Looking
@@ -16,6 +17,8 @@ from streamtopo.stores.memory import MemoryStore
 from streamtopo.stores.state import State
 from streamtopo.topology import Topology
 
+_REST = 20
+"""Looks at what is new are so many times as far apart as they are long, some ms on a cluster."""
 _LATEST = 0.1
 """Seconds between two looks at most: what is new in a table is to be seen soon."""
 
@@ -27,11 +30,15 @@ class Globals:
     """
 
     def __init__(
-        self, topology: Topology, log: Log, partitions: Callable[[str], int], options: Options, *, rest: int
+        self,
+        topology: Topology,
+        log: Log,
+        partitions: Callable[[str], int],
+        options: Options,
+        config: WorkerConfig,
     ) -> None:
-        """`rest` as `Looking` has it."""
         self._log = log
-        self._looking = Looking(rest, most=_LATEST)
+        self._looking = Looking(config, _REST, most=_LATEST)
         self._chunk = options.chunk
         self._tasks: list[Task] = []
         self._ends: dict[TopicPartition, int] = {}

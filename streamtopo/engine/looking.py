@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from math import inf
 
+from streamtopo.config import WorkerConfig
+
 
 class Looking:
-    def __init__(self, rest: int, *, least: float = 0.0, most: float = inf) -> None:
+    def __init__(self, config: WorkerConfig, rest: int, *, least: float = 0.0, most: float = inf) -> None:
         """Looks are `rest` times as far apart as they are long, but `least` seconds, and not more than `most`."""
-        self._rest = rest
+        self._rest = rest if config.commit_pause else 0  # nothing is put off in the Driver
         self._least, self._most = least, most
         self._next = time.monotonic() + least
 

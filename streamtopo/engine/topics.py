@@ -31,9 +31,8 @@ class Topics:
         self._config = config
         self._creates = 0 if config.no_create else config.create_topics
         self._counts: dict[str, int] = {}
-        rest = _REST if config.commit_pause else 0  # nothing is put off in the Driver
-        self._news = Looking(rest)
-        self._checks = Looking(rest, least=_BETWEEN_CHECKS)
+        self._news = Looking(config, _REST)
+        self._checks = Looking(config, _REST, least=_BETWEEN_CHECKS)
         self.plan = self._prepare()
 
     def refresh(self) -> bool:

@@ -42,9 +42,6 @@ _FEW = 10
 _PATIENCE = 5
 """Commits that may be refused one after the other before the worker gives up."""
 
-_REST = 20
-"""Looks at what is new in global tables are so many times as far apart as they are long, some ms on a cluster."""
-
 _INSTEAD = 'mend that, or start with --on-error skip (on_error="skip") to go on without such records'
 
 _RESUMED_WITHIN = 0.01
@@ -96,8 +93,7 @@ class Worker:
         self._pace = Pace(self.config)
         topics = Topics(topology, log, self.config)
         told = Options(now, self._pace.request, self.config.chunk, self.config.cache, depth_first)
-        rest = _REST if self.config.commit_pause else 0  # nothing is put off in the Driver
-        self._globals = Globals(topology, log, topics.partitions, told, rest=rest)
+        self._globals = Globals(topology, log, topics.partitions, told, self.config)
         told = told._replace(global_states=self._globals.states)
         self._purging = Purging(topology, log)
         self._tasks = Tasks(

@@ -266,14 +266,16 @@ class KafkaMember:
         self._writes.send(target, columns)
 
     def announce(self, positions: Mapping[TopicPartition, Position]) -> None:
-        if positions.keys() <= self._owned - self._lost:
+        if not self._not_ours(positions):
             self._writes.announce(positions, self._consumer)
 
     def commit(self, positions: Mapping[TopicPartition, Position]) -> Committed:
-        for partition in positions:
-            if partition not in self._owned or partition in self._lost:
-                return Committed(Outcome.NOT_DONE, reason=f"{partition} belongs to another member by now")
+        if others := self._not_ours(positions):
+            return Committed(Outcome.NOT_DONE, reason=f"{others[0]} belongs to another member by now")
         return self._writes.commit(positions, self._consumer)
+
+    def _not_ours(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+        return [partition for partition in partitions if partition not in self._owned or partition in self._lost]
 
     def abort(self) -> None:
         self._writes.abort()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from typing import Any
 
 from streamtopo.records import Columns, Headers
 from streamtopo.serdes import encoded
-from streamtopo.stores import StoreSpec
-from streamtopo.stores.layout import SEGMENT_BYTES, placed
+from streamtopo.stores import Kind, StoreSpec
+from streamtopo.stores.layout import SEGMENT_BYTES, placed, time_in
 
 Row = tuple[Any, int]
 """A value and its timestamp."""
@@ -34,6 +34,12 @@ class Coding:
 
     def keys(self, index: list[Any]) -> list[bytes]:
         return encoded(self._spec.key, index, "key") if self._spec.key.exact else index  # type: ignore[return-value]
+
+    def times(self, index: Collection[Any]) -> list[int]:
+        """The time in each key, by which it is placed: a window's start, a session's end."""
+        if not self._spec.key.exact:
+            return [time_in(self._spec, key) for key in index]
+        return [end for _, _, end in index] if self._spec.kind is Kind.SESSION else [start for _, start, _ in index]
 
     def places(self, index: list[Any]) -> list[bytes]:
         return placed(self._spec, self.keys(index))

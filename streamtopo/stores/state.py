@@ -14,6 +14,7 @@ from streamtopo.stores.layout import (
     segment_start,
     stored_rows,
 )
+from streamtopo.stores.newer import Newer
 from streamtopo.stores.ranges import Ranges
 
 Listed = tuple[list[Any], list[Any], list[int], list[Headers] | None]
@@ -65,6 +66,7 @@ class State(Ranges):
         """Back to what is committed. Kept rows go too: a step that raised may have changed one in place."""
         self._rows: dict[Any, Row | None] = {}
         self._older: dict[Any, Row | None] = {}
+        self._newer = Newer(self.spec, self._store, self._coding) if self.spec.timed and self.spec.segment else None
         self._before: dict[Any, tuple[Row | None, int | None]] | None = None
         self.first: dict[Any, Row | None] = {}
         """If watched, or old values are sent with each change: the rows last loaded, as they were then."""
@@ -298,6 +300,8 @@ class State(Ranges):
     def forget_older(self) -> None:
         """Right after a commit: forget the rows that were not used since this was last said."""
         self._rows, self._older = {}, self._rows
+        if self._newer is not None:
+            self._newer.forget_older(self._older)
         if self.beside is not None:
             self.beside.forget_older()
 
@@ -385,7 +389,11 @@ class State(Ranges):
         if older:
             self._rows.update((key, older[key]) for key in missing if key in older)
             missing.difference_update(self._rows)
-        self._rows.update(self._committed(list(missing)))
+        asked: Collection[Hashable] = missing
+        if self._newer is not None:
+            self._rows.update(dict.fromkeys(missing))
+            asked = self._newer.others(missing)
+        self._rows.update(self._committed([*asked]))
 
     def _committed(self, keys: list[Any]) -> dict[Any, Row | None]:
         """Rows as the store has them: what it was when the cache was last flushed."""

@@ -19,6 +19,8 @@ Span = Callable[..., tuple[int, int]]
 _START = struct.Struct(">q")
 _START_NUMBER = struct.Struct(">qi")
 _END_START = struct.Struct(">qq")
+_REMEMBERED = 1000
+"""Starts of windows as bytes: many keys have windows that start together."""
 
 
 def time_windowed(key: SerdeLike, size: Duration) -> Serde:
@@ -28,7 +30,7 @@ def time_windowed(key: SerdeLike, size: Duration) -> Serde:
 
 @functools.cache
 def _time_windowed(key: Serde, size: int) -> Serde:
-    return _windowed("time-windowed", key, _START, _start, _ending(size))
+    return _windowed("time-windowed", key, _START, _starts, _ending(size))
 
 
 def session_windowed(key: SerdeLike) -> Serde:
@@ -38,21 +40,35 @@ def session_windowed(key: SerdeLike) -> Serde:
 
 @functools.cache
 def _session_windowed(key: Serde) -> Serde:
-    return _windowed("session-windowed", key, _END_START, _end_start, lambda end, start: (start, end))
+    return _windowed("session-windowed", key, _END_START, _ends_and_starts, lambda end, start: (start, end))
 
 
 @functools.cache
 def time_windowed_in_store(key: Serde, size: int) -> Serde:
     """As Kafka Streams has them in changelogs: a sequence number follows, which is for rows with duplicates."""
-    return _windowed("time-windowed", key, _START_NUMBER, lambda window: (window[1], 0), _ending(size))
+    return _windowed("time-windowed", key, _START_NUMBER, _starts_and_numbers, _ending(size))
 
 
-def _start(window: Windowed) -> tuple[int, ...]:
-    return (window[1],)
+def _starts(windows: list[Any]) -> list[bytes]:
+    return [_start(start) for _, start, _ in windows]
 
 
-def _end_start(window: Windowed) -> tuple[int, ...]:
-    return window[2], window[1]
+def _starts_and_numbers(windows: list[Any]) -> list[bytes]:
+    return [_start_and_number(start) for _, start, _ in windows]
+
+
+def _ends_and_starts(windows: list[Any]) -> list[bytes]:
+    return [_END_START.pack(end, start) for _, start, end in windows]
+
+
+@functools.lru_cache(maxsize=_REMEMBERED)
+def _start(start: int) -> bytes:
+    return _START.pack(start)
+
+
+@functools.lru_cache(maxsize=_REMEMBERED)
+def _start_and_number(start: int) -> bytes:
+    return _START_NUMBER.pack(start, 0)
 
 
 def _ending(size: int) -> Span:
@@ -61,14 +77,14 @@ def _ending(size: int) -> Span:
 
 
 def _windowed(
-    name: str, inner: Serde, packed: struct.Struct, numbers: Callable[[Windowed], tuple[int, ...]], span: Span
+    name: str, inner: Serde, packed: struct.Struct, times: Callable[[list[Any]], list[bytes]], span: Span
 ) -> Serde:
-    pack, unpack, cut = packed.pack, packed.unpack, packed.size
+    unpack, cut = packed.unpack, packed.size
 
     def encode(window: Any) -> bytes:
         if not isinstance(window, tuple) or len(window) != 3:
             raise SerdeError(f"expected Windowed(key, start, end), got {window!r:.80}")
-        return inner.encode(window[0]) + pack(*numbers(window))  # type: ignore[arg-type]
+        return inner.encode(window[0]) + times([window])[0]
 
     def decode(data: bytes) -> Windowed:
         if len(data) < cut:
@@ -77,7 +93,7 @@ def _windowed(
 
     def encode_column(column: list[Any]) -> list[bytes]:
         keys = inner.encode_column([window[0] for window in column])
-        return [key + pack(*numbers(window)) for key, window in zip(keys, column, strict=True)]  # type: ignore[operator]
+        return [key + time for key, time in zip(keys, times(column), strict=True)]  # type: ignore[operator]
 
     def decode_column(column: list[bytes]) -> list[Any]:
         keys = inner.decode_column([data[:-cut] for data in column])

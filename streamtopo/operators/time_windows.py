@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from itertools import repeat
+from operator import sub
 from typing import Any, NamedTuple
 
 from streamtopo.operators.aggregate import adders_of, latest
@@ -86,7 +87,7 @@ def _in_time(windows: TimeWindows | UnlimitedWindows, placed: Placed, times: lis
     if isinstance(windows, UnlimitedWindows) or not placed.starts:
         return placed, []
     lasting = windows.size + windows.grace
-    if min(placed.starts) + lasting > max(times):
+    if min(map(sub, placed.starts, _at(placed.places, times))) + lasting > 0:
         return placed, []
     pairs = [(place, start) for place, start in zip(*placed, strict=True) if start + lasting > times[place]]
     missed = Counter(placed.places) - Counter(place for place, _ in pairs)

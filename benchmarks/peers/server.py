@@ -71,6 +71,7 @@ class Server:
         producer = Producer(
             {"bootstrap.servers": self.brokers, "compression.type": "lz4", "linger.ms": 20, "log_level": 2}
             | {"queue.buffering.max.messages": 10_000_000, "queue.buffering.max.kbytes": 2_000_000}
+            | {"enable.idempotence": True}  # else a request that is answered late is sent twice
         )
         filled = {}
         for (_, number), (keys, values, times, _) in by_partition(topic, rows):

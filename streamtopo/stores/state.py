@@ -389,11 +389,11 @@ class State(Ranges):
         if older:
             self._rows.update((key, older[key]) for key in missing if key in older)
             missing.difference_update(self._rows)
-        asked: Collection[Hashable] = missing
+        asked: Collection[Hashable] = missing if self._newer is None else self._newer.others(missing)
+        found = self._committed([*asked])  # may raise: then nobody knows whether there are rows
         if self._newer is not None:
             self._rows.update(dict.fromkeys(missing))
-            asked = self._newer.others(missing)
-        self._rows.update(self._committed([*asked]))
+        self._rows.update(found)
 
     def _committed(self, keys: list[Any]) -> dict[Any, Row | None]:
         """Rows as the store has them: what it was when the cache was last flushed."""

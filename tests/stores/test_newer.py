@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamtopo.errors import SerdeError
 from streamtopo.serdes import serde_of
 from streamtopo.stores import Kind, StoreSpec
 from streamtopo.stores.memory import MemoryStore
@@ -127,3 +128,17 @@ def test_after_a_restart_the_last_segment_is_looked_in() -> None:
     assert rows.asked(window(SEGMENT * 2 - 1))
     assert not rows.asked(window(SEGMENT * 2))
     assert rows.row(window(70)) == 1
+
+
+def test_a_row_that_cannot_be_read_is_not_taken_for_absent() -> None:
+    rows = Rows()
+    rows.put(window(0), 1)
+    rows.put(window(0, "b"), 2)
+    rows.commit()
+    for key, data in rows.store.scan(b"", b"\xff"):
+        rows.store.write({key: data[:-1] if data.endswith(b"\1") else data}, {})
+    rows.begin_again()
+    for _ in range(2):
+        with pytest.raises(SerdeError):
+            rows.state.load([window(0), window(0, "b")])
+    assert rows.row(window(0, "b")) == 2

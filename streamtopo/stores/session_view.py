@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from streamtopo.serdes import encoded
 from streamtopo.stores.timed_view import Pair, TimedView
 from streamtopo.windows import FOREVER, Windowed
 
@@ -14,13 +15,13 @@ class SessionStore(TimedView):
 
     def put(self, key: Any, start: int, end: int, value: Any) -> None:
         """None removes."""
-        self._put(Windowed(key, start, end), end, value, end)
+        self._put(self._window(key, start, end), end, value, end)
 
     def remove(self, key: Any, start: int, end: int) -> None:
         self.put(key, start, end, None)
 
     def fetch_session(self, key: Any, start: int, end: int) -> Any:
-        row = self._row(Windowed(key, start, end), end)
+        row = self._row(self._window(key, start, end), end)
         return row and row[0]
 
     def fetch(self, key: Any) -> Iterator[Pair]:
@@ -43,3 +44,10 @@ class SessionStore(TimedView):
     def _found(self, key: Any, earliest_end: int, latest_start: int, *, reverse: bool) -> Iterator[Pair]:
         found = self._of_key(key, earliest_end, FOREVER, reverse=reverse)
         return ((window, row[0]) for window, row in found if window.start <= latest_start)
+
+    def _window(self, key: Any, start: int, end: int) -> Windowed:
+        """Encoded once, to tell a mistake here: a window that is newer than any is not looked for in the store."""
+        self._check(key)
+        window = Windowed(key, start, end)
+        encoded(self._serde, [window], "key")
+        return window

@@ -17,7 +17,7 @@ from streamtopo import (
     session_store,
     window_store,
 )
-from streamtopo.errors import StoreError, TopologyError
+from streamtopo.errors import SerdeError, StoreError, TopologyError
 from streamtopo.stores import StoreSpec
 from streamtopo.testing import Driver
 from streamtopo.windows import Windowed
@@ -142,6 +142,14 @@ def test_mistakes_are_told() -> None:
         windows(retention="1s")
     with pytest.raises(StoreError, match='store "rows" was given a null key'):
         driver_of(windows()).store("rows").fetch_range(None, 0, 1)
+
+
+def test_a_session_that_cannot_be_is_told_of_where_it_is_named() -> None:
+    store = driver_of(sessions()).store("rows")
+    with pytest.raises(SerdeError, match="the key does not fit"):
+        store.fetch_session("a", "0", 5)
+    with pytest.raises(SerdeError, match="the key does not fit"):
+        store.put("a", "0", 5, 1)
 
 
 PUTS = st.lists(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Hashable, Sequence
+from operator import itemgetter
 from typing import Any
 
 from streamtopo.records import Columns, Headers
@@ -15,6 +16,7 @@ Row = tuple[Any, int]
 """A value and its timestamp."""
 
 _TIME = struct.Struct(">q")
+_START, _END = itemgetter(1), itemgetter(2)
 
 
 class Coding:
@@ -39,7 +41,7 @@ class Coding:
         """The time in each key, by which it is placed: a window's start, a session's end."""
         if not self._spec.key.exact:
             return [time_in(self._spec, key) for key in index]
-        return [end for _, _, end in index] if self._spec.kind is Kind.SESSION else [start for _, start, _ in index]
+        return list(map(_END if self._spec.kind is Kind.SESSION else _START, index))
 
     def places(self, index: list[Any]) -> list[bytes]:
         return placed(self._spec, self.keys(index))

@@ -41,7 +41,7 @@ class Newer:
 
     def _behind_the_last_segment(self) -> int:
         prefix = prefix_of(self._spec.name)
+        start = len(prefix)
         for place, _ in self._store.scan(prefix, self._spec.name.encode() + b"\1", reverse=True):
-            start = len(prefix)
             return (int.from_bytes(place[start : start + SEGMENT_BYTES]) + 1) * self._spec.segment
         return 0

@@ -40,6 +40,21 @@ class Columns(NamedTuple):
     headers: list[Headers] | None = None
 
 
+def join_columns(parts: Sequence[Columns]) -> Columns:
+    """One after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    headers = None
+    if any(part.headers is not None for part in parts):
+        headers = [row for part in parts for row in part.headers or [()] * len(part.keys)]
+    return Columns(
+        list(chain.from_iterable(part.keys for part in parts)),
+        list(chain.from_iterable(part.values for part in parts)),
+        list(chain.from_iterable(part.timestamps for part in parts)),
+        headers,
+    )
+
+
 class Batch(NamedTuple):
     """Records read from one partition; `next_offset` is where reading goes on (past gaps and markers)."""
 

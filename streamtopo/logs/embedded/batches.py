@@ -11,7 +11,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from streamtopo.errors import LogError
-from streamtopo.records import Columns, Headers
+from streamtopo.records import Columns, Headers, join_columns
 
 T = TypeVar("T")
 MOST_BYTES = 1 << 20
@@ -202,20 +202,6 @@ def join_runs(runs: Sequence[Run]) -> tuple[Columns, Sequence[int]]:
     whole = last - first + 1 == sum(map(len, runs))
     offsets = range(first, last + 1) if whole else _chained(run.offsets for run in runs)
     return join_columns([run.columns() for run in runs]), offsets
-
-
-def join_columns(parts: Sequence[Columns]) -> Columns:
-    if len(parts) == 1:
-        return parts[0]
-    headers = None
-    if any(part.headers is not None for part in parts):
-        headers = _chained(part.headers or [()] * len(part.keys) for part in parts)
-    return Columns(
-        _chained(part.keys for part in parts),
-        _chained(part.values for part in parts),
-        _chained(part.timestamps for part in parts),
-        headers,
-    )
 
 
 def _chained(columns: Iterable[Sequence[T]]) -> list[T]:

@@ -9,12 +9,12 @@ from contextlib import suppress
 
 from streamtopo.logs import Committed, Outcome, Revoking, ignored
 from streamtopo.logs.embedded import roster, storage
-from streamtopo.logs.embedded.batches import encode, join_columns
+from streamtopo.logs.embedded.batches import encode
 from streamtopo.logs.embedded.checkpoints import Checkpoints
 from streamtopo.logs.embedded.database import Database, InDoubt, Now, busy, explain, full, reading, writing
 from streamtopo.logs.embedded.fetching import Fetcher
 from streamtopo.logs.embedded.presence import Presence, alive, remove_files_of_dead
-from streamtopo.records import Batch, Columns, Position, TopicPartition
+from streamtopo.records import Batch, Columns, Position, TopicPartition, join_columns
 
 PROBE = 0.05
 """Seconds between two looks at whether the others are alive."""

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import deque
 from contextlib import suppress
-from itertools import accumulate, islice, takewhile
 from math import inf
 from typing import Any
 
@@ -15,6 +13,7 @@ from confluent_kafka import TopicPartition as Place
 
 from streamtopo.errors import LogError
 from streamtopo.logs.kafka.admin import Admin
+from streamtopo.logs.kafka.ahead import Ahead, together
 from streamtopo.logs.kafka.failing import Complaints, explained, outside, reason_of
 from streamtopo.logs.kafka.messages import at_end, batch_of, consumed, runs
 from streamtopo.logs.kafka.settings import PATIENCE, Settings
@@ -26,7 +25,7 @@ _AHEAD_BYTES = 16 << 20
 fetched of a partition that is told to pause, and a fetch brings 60,000 small ones."""
 _LONGEST_WAIT = 0.1
 _FEW = 100
-"""Messages to ask for at a time where their bytes are limited."""
+"""Messages to ask for where their bytes are limited, before it is known how many these may be."""
 
 
 class _Place:
@@ -38,17 +37,8 @@ class _Place:
         self.fetched = offset
         self.end = end
         """What was committed when somebody asked last ends here, or further on."""
-        self.waiting: deque[Any] = deque()
-        self.bytes = 0
-        """Of the values that wait."""
+        self.ahead = Ahead()
         self.held = False
-
-    def count(self, limit: int, most_bytes: float) -> int:
-        """How many may be handed out: the one that passes `most_bytes` is the last."""
-        if self.bytes <= most_bytes:
-            return min(limit, len(self.waiting))
-        sizes = accumulate(len(message) for message in islice(self.waiting, limit))
-        return min(limit, 1 + sum(1 for _ in takewhile(lambda size: size < most_bytes, sizes)))
 
 
 class Reader:
@@ -59,6 +49,8 @@ class Reader:
         self._places: dict[TopicPartition, _Place] = {}
         self._lock = threading.Lock()
         self._heard = 0.0
+        self._length = inf
+        """Of the last messages, on average."""
 
     def read(self, source: TopicPartition, offset: int, limit: int, most_bytes: float = inf) -> Batch:
         """Up to the end that committed records have now."""
@@ -72,15 +64,19 @@ class Reader:
             if limit <= 0 or place is None:
                 return Batch(source, Columns([], [], []), [], offset)
             self._heard = time.monotonic()
-            while len(place.waiting) < limit and place.bytes < most_bytes and self._more(source, place):
-                self._fetch(source, limit if most_bytes == inf else _FEW)
-            return self._taken(source, place, place.count(limit, most_bytes))
+            while place.ahead.records < limit and place.ahead.bytes < most_bytes and self._more(source, place):
+                self._fetch(source, self._wanted(limit, most_bytes))
+            return self._taken(source, place, place.ahead.take(limit, most_bytes))
 
     def _more(self, source: TopicPartition, place: _Place) -> bool:
         """The cluster is asked only when all is there that it had the last time."""
         if place.fetched >= place.end:
             place.end = self._admin.stable_end(source)
         return place.fetched < place.end
+
+    def _wanted(self, limit: int, most_bytes: float) -> int:
+        """Messages to ask for, if they are as long as the last ones."""
+        return limit if most_bytes == inf else max(_FEW, min(limit, int(most_bytes / self._length)))
 
     def close(self) -> None:
         with self._lock:
@@ -110,6 +106,7 @@ class Reader:
         messages = consumed(self._consumer, limit, _LONGEST_WAIT)
         if messages:
             self._heard = time.monotonic()
+            self._length = 1 + sum(map(len, messages)) / len(messages)
         elif time.monotonic() - self._heard > PATIENCE:
             raise LogError(f"nothing of {wanted} came for {PATIENCE:.0f} s; look whether the brokers are up")
         for source, run in runs(messages):
@@ -122,19 +119,14 @@ class Reader:
             return
         if (error := run[0].error()) is not None:
             raise LogError(f"{source} cannot be read on at {place.fetched}: {reason_of(error)}")
-        place.waiting.extend(run)
-        place.bytes += sum(map(len, run))
+        place.ahead.add(batch_of(source, run))
         place.fetched = run[-1].offset() + 1
-        if not read and not place.held and (len(place.waiting) > _AHEAD or place.bytes > _AHEAD_BYTES):
+        if not read and not place.held and (place.ahead.records > _AHEAD or place.ahead.bytes > _AHEAD_BYTES):
             self._consumer.pause([Place(*source)])
             place.held = True
 
-    def _taken(self, source: TopicPartition, place: _Place, count: int) -> Batch:
-        messages = [place.waiting.popleft() for _ in range(min(count, len(place.waiting)))]
-        place.bytes -= sum(map(len, messages))
-        done = not place.waiting and place.fetched >= place.end
-        following = place.fetched if not place.waiting else messages[-1].offset() + 1
-        if done:
+    def _taken(self, source: TopicPartition, place: _Place, batches: list[Batch]) -> Batch:
+        place.next = batches[-1].next_offset if place.ahead.records else place.fetched
+        if not place.ahead.records and place.fetched >= place.end:
             self._leave(source)
-        place.next = following
-        return batch_of(source, messages, following)
+        return together(batches, place.next) if batches else Batch(source, Columns([], [], []), [], place.next)

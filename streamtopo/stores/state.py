@@ -9,11 +9,7 @@ from streamtopo.records import NOTHING, Chunk, Columns, Headers, has_null, priva
 from streamtopo.stores import Store, StoreSpec
 from streamtopo.stores.coding import Coding
 from streamtopo.stores.coding import Row as Row
-from streamtopo.stores.layout import (
-    prefix_of,
-    segment_start,
-    stored_rows,
-)
+from streamtopo.stores.layout import prefix_of, segment_start, stored_rows
 from streamtopo.stores.newer import Newer
 from streamtopo.stores.ranges import Ranges
 
@@ -391,9 +387,7 @@ class State(Ranges):
             missing.difference_update(self._rows)
         asked: Collection[Hashable] = missing if self._newer is None else self._newer.others(missing)
         found = self._committed([*asked])  # may raise: then nobody knows whether there are rows
-        if self._newer is not None:
-            self._rows.update(dict.fromkeys(missing))
-        self._rows.update(found)
+        self._rows.update(found if self._newer is None else dict.fromkeys(missing) | found)
 
     def _committed(self, keys: list[Any]) -> dict[Any, Row | None]:
         """Rows as the store has them: what it was when the cache was last flushed."""

@@ -15,7 +15,10 @@ Pair = tuple[Windowed, Any]
 
 
 class TimedView:
-    """Rows in the order of their segments, in each by the bytes of their keys; `reverse` turns that around."""
+    """Rows in the order of their segments, in each by the bytes of their keys; `reverse` turns that around.
+
+    Each kind has a `_window` of its own, which looks whether the key can be.
+    """
 
     def __init__(
         self, state: State, now: Callable[[], int], observed: Callable[[int], int], expired: Callable[[], None]
@@ -32,7 +35,6 @@ class TimedView:
         self, window: Windowed, time: int, value: Any, timestamp: int | None, *, after: bytes | None = None
     ) -> None:
         """None deletes; a row that nobody could read any more is dropped and counted. `after` is another row's key."""
-        self._check(window.key)
         state, retention = self._state, self._state.spec.retention
         observed = self._observed(time)
         if retention and time <= observed - retention:
@@ -46,7 +48,6 @@ class TimedView:
             state.expire(max(0, observed - retention + 1), 3)
 
     def _row(self, window: Windowed, time: int) -> Row | None:
-        self._check(window.key)
         if time < oldest_live(self._state.spec, self._observed(-1)):
             return None
         return self._state.copied(self._state.row(self._index(window)))

@@ -55,6 +55,13 @@ def join_columns(parts: Sequence[Columns]) -> Columns:
     )
 
 
+def join_offsets(parts: Sequence[Sequence[int]]) -> Sequence[int]:
+    """One after the other; a range where there are no gaps."""
+    first, last = parts[0][0], parts[-1][-1]
+    gapless = last - first + 1 == sum(map(len, parts))
+    return range(first, last + 1) if gapless else list(chain.from_iterable(parts))
+
+
 class Batch(NamedTuple):
     """Records read from one partition; `next_offset` is where reading goes on (past gaps and markers)."""
 

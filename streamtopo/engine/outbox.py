@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from streamtopo.records import Columns, Order, TopicPartition
+from streamtopo.records import Columns, Order, TopicPartition, join_columns
 
 
 class Written(NamedTuple):
@@ -40,17 +40,9 @@ class Outbox:
 
 
 def _in_order(several: list[Written]) -> Written:
-    headed = any(written.columns.headers is not None for written in several)
     order = [place for written in several for place in written.order or ()]
     partitions = [partition for written in several for partition in written.partitions]
-    columns = Columns(
-        [key for written in several for key in written.columns.keys],
-        [value for written in several for value in written.columns.values],
-        [timestamp for written in several for timestamp in written.columns.timestamps],
-        [headers for written in several for headers in written.columns.headers or [()] * len(written.partitions)]
-        if headed
-        else None,
-    )
+    columns = join_columns([written.columns for written in several])
     rows = sorted(range(len(partitions)), key=order.__getitem__) if order else list(range(len(partitions)))
     return Written(pick(columns, rows), [partitions[row] for row in rows], None)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from streamtopo.stores import Store, StoreSpec
 from streamtopo.stores.coding import Coding
-from streamtopo.stores.layout import SEGMENT_BYTES, prefix_of
+from streamtopo.stores.layout import SEGMENT_BYTES, prefix_of, timed_prefix_of
 
 
 class Newer:
@@ -40,8 +40,8 @@ class Newer:
         self._older = max(self._coding.times(kept), default=-1)
 
     def _behind_the_last_segment(self) -> int:
-        prefix = prefix_of(self._spec.name)
+        prefix, past = prefix_of(self._spec.name), timed_prefix_of(self._spec.name)
         start = len(prefix)
-        for place, _ in self._store.scan(prefix, self._spec.name.encode() + b"\1", reverse=True):
+        for place, _ in self._store.scan(prefix, past, reverse=True):
             return (int.from_bytes(place[start : start + SEGMENT_BYTES]) + 1) * self._spec.segment
         return 0

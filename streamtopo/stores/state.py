@@ -9,7 +9,7 @@ from streamtopo.records import NOTHING, Chunk, Columns, Headers, has_null, priva
 from streamtopo.stores import Store, StoreSpec
 from streamtopo.stores.coding import Coding
 from streamtopo.stores.coding import Row as Row
-from streamtopo.stores.layout import prefix_of, segment_start, stored_rows
+from streamtopo.stores.layout import prefix_of, segment_start, stored_rows, timed_prefix_of
 from streamtopo.stores.newer import Newer
 from streamtopo.stores.ranges import Ranges
 
@@ -40,7 +40,7 @@ class State(Ranges):
         self.spec = spec
         self.cached = cached
         self.prefix = prefix_of(spec.name)
-        self._past = spec.name.encode() + b"\1"
+        self._past = timed_prefix_of(spec.name)
         self.snapshot: Callable[[Any], Any] = private if spec.value.mutable else _as_it_is
         self.watched = False
         """Other nodes read these rows as they were at each row of their own, and are told of each that is put."""

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, pairwise
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from streamtopo.errors import LogError
-from streamtopo.records import Columns, Headers, join_columns
+from streamtopo.records import Columns, Headers, join_columns, join_offsets
 
-T = TypeVar("T")
 MOST_BYTES = 1 << 20
 MOST_ROWS = 10_000
 
@@ -198,11 +197,4 @@ def join_runs(runs: Sequence[Run]) -> tuple[Columns, Sequence[int]]:
         return runs[0].columns(), runs[0].offsets
     if not runs:
         return Columns([], [], []), []
-    first, last = runs[0].offsets[0], runs[-1].offsets[-1]
-    whole = last - first + 1 == sum(map(len, runs))
-    offsets = range(first, last + 1) if whole else _chained(run.offsets for run in runs)
-    return join_columns([run.columns() for run in runs]), offsets
-
-
-def _chained(columns: Iterable[Sequence[T]]) -> list[T]:
-    return list(chain.from_iterable(columns))
+    return join_columns([run.columns() for run in runs]), join_offsets([run.offsets for run in runs])

@@ -6,9 +6,8 @@ from __future__ import annotations
 
 from collections import deque
 from itertools import accumulate, takewhile
-from math import inf
 
-from streamtopo.records import Batch, Columns, join_columns
+from streamtopo.records import Batch, Columns, join_columns, join_offsets
 
 
 class Ahead:
@@ -25,7 +24,7 @@ class Ahead:
         self.records += len(batch.offsets)
         self.bytes += size
 
-    def take(self, limit: int, most_bytes: float = inf) -> list[Batch]:
+    def take(self, limit: int, most_bytes: float) -> list[Batch]:
         """The first records; the one that passes `most_bytes` is the last."""
         taken: list[Batch] = []
         while self._batches and limit > 0 and most_bytes > 0:
@@ -47,11 +46,8 @@ def together(batches: list[Batch], next_offset: int) -> Batch:
     """Batches of one partition that follow each other."""
     if len(batches) == 1:
         return batches[0]._replace(next_offset=next_offset)
-    first, last = batches[0].offsets[0], batches[-1].offsets[-1]
-    count = sum(len(batch.offsets) for batch in batches)
-    gapless = count == last - first + 1
-    offsets = range(first, last + 1) if gapless else [offset for batch in batches for offset in batch.offsets]
-    return Batch(batches[0].source, join_columns([batch.columns for batch in batches]), offsets, next_offset)
+    columns = join_columns([batch.columns for batch in batches])
+    return Batch(batches[0].source, columns, join_offsets([batch.offsets for batch in batches]), next_offset)
 
 
 def _slice(batch: Batch, rows: slice) -> Batch:

@@ -15,7 +15,7 @@ from streamtopo.config import WorkerConfig
 from streamtopo.engine.lifeline import Lifeline
 from streamtopo.engine.loading import load_topology
 from streamtopo.engine.metrics import Metrics
-from streamtopo.engine.running import run
+from streamtopo.engine.running import Ending, run
 from streamtopo.engine.worker import Worker
 from streamtopo.errors import StreamtopoError
 from streamtopo.logs.opening import open_log
@@ -46,8 +46,12 @@ def work_for_a_pool(
 def _work(lifeline: Lifeline, app: str, url: str, config: WorkerConfig, web: Web) -> None:
     """The pool, and it alone, counts signals: every SIGTERM only asks to come to an end."""
     topology = load_topology(app)
-    with closing(open_log(url)) as log, answering(web, topology, log, config) as worker:
-        signal.signal(signal.SIGTERM, lambda *_: worker.stop())
+    with (
+        Ending(config.close_timeout / 1000) as ending,
+        closing(open_log(url)) as log,
+        answering(web, topology, log, config) as worker,
+    ):
+        signal.signal(signal.SIGTERM, lambda *_: ending.begin(worker.stop))
         reports = _Reports(lifeline)
 
         def each_turn() -> None:

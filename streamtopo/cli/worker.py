@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 import signal
@@ -22,6 +23,7 @@ from streamtopo.config import WorkerConfig
 if TYPE_CHECKING:
     from streamtopo.cli.watching import View, Watch
     from streamtopo.engine.pool import Pool
+    from streamtopo.engine.running import Ending
     from streamtopo.engine.worker import Worker
 
 _DEMO_PARTITIONS = 4
@@ -81,16 +83,15 @@ def worker(
 def run(app: str, processes: int, url: str, config: WorkerConfig, web: Web, demo: bool) -> None:
     from streamtopo.cli.banner import banner
     from streamtopo.cli.demonstration import Demonstration, demo_of
-    from streamtopo.cli.pooled import options_of
     from streamtopo.cli.watching import Watch
-    from streamtopo.engine.command import command, environment
     from streamtopo.engine.loading import load_module, load_topology
-    from streamtopo.engine.pool import Pool
+    from streamtopo.engine.running import Ending
     from streamtopo.engine.topics import Topics
     from streamtopo.logs.opening import open_log
 
     signals = Signals()
     with taken(signals), ExitStack() as stack:
+        ending = stack.enter_context(Ending(config.close_timeout / 1000, _show_cursor))
         topology = load_topology(app)
         shown = demo_of(load_module(app)) if demo else None
         log = stack.enter_context(closing(open_log(url)))
@@ -103,20 +104,27 @@ def run(app: str, processes: int, url: str, config: WorkerConfig, web: Web, demo
         watch = Watch(view, demonstration)
         if processes == 1:
             worker = stack.enter_context(answering(web, topology, log, config, view.say))
-            _work_here(worker, watch, signals)
+            _work_here(worker, watch, signals, ending)
         else:
-            more = options_of(web)
-            told = environment(web.token)
-            pool = Pool(lambda lifeline: command(app, url, config, lifeline, more), processes, view.say, told)
-            _work_in(pool, watch, signals, view)
+            _work_in(_pool(app, processes, url, config, web, view), watch, signals, view)
 
 
-def _work_here(worker: Worker, watch: Watch, signals: Signals) -> None:
+def _work_here(worker: Worker, watch: Watch, signals: Signals, ending: Ending) -> None:
     from streamtopo.engine.running import run as run_worker
 
-    signals.stop = worker.stop
+    signals.stop = lambda: ending.begin(worker.stop)
     run_worker(worker, each_turn=lambda: watch.look(worker.metrics), signals=False)
     watch.end(worker.metrics())
+
+
+def _pool(app: str, processes: int, url: str, config: WorkerConfig, web: Web, view: View) -> Pool:
+    from streamtopo.cli.pooled import options_of
+    from streamtopo.engine.command import command, environment
+    from streamtopo.engine.pool import Pool
+
+    more, within = options_of(web), config.close_timeout / 1000
+    started_by = functools.partial(command, app, url, config, more=more)
+    return Pool(started_by, processes, view.say, environment(web.token), within)
 
 
 def _work_in(pool: Pool, watch: Watch, signals: Signals, view: View) -> None:
@@ -156,11 +164,15 @@ class Signals:
         if self.stop is None:
             os._exit(0)
         if self._asked:
-            if sys.stdout.isatty():
-                os.write(sys.stdout.fileno(), _SHOW_CURSOR)
+            _show_cursor()
             os._exit(128 + number)
         self._asked = True
         self.stop()
+
+
+def _show_cursor() -> None:
+    if sys.stdout.isatty():
+        os.write(sys.stdout.fileno(), _SHOW_CURSOR)
 
 
 @contextmanager

@@ -6,8 +6,10 @@ import selectors
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import inf
 from types import MappingProxyType
 
+from streamtopo.config import WorkerConfig
 from streamtopo.engine.child import Child, Command, how_it_ended
 from streamtopo.engine.metrics import Metrics, together
 from streamtopo.errors import StreamtopoError
@@ -18,6 +20,8 @@ _SOON = 5.0
 """A process that dies within so many seconds, and did nothing until then, is started again later and later."""
 _DELAYS = (0.0, 0.1, 0.3, 1.0, 2.0)
 """Seconds to wait after each such death; after one more the pool gives up."""
+_GRACE = 5.0
+"""Seconds that a process gets to end itself, after those that its last commit may take, before it is killed."""
 
 
 class PoolError(StreamtopoError):
@@ -47,7 +51,7 @@ class _Place:
 class Pool:
     """All calls but `stop` from one thread; `wanted` and `paused` may be set from any.
 
-    `environment` goes beside the process's own.
+    `environment` goes beside the process's own. After `stop` a process has `within` seconds for its last commit.
     """
 
     def __init__(
@@ -56,10 +60,13 @@ class Pool:
         processes: int,
         say: Callable[[str], object],
         environment: Mapping[str, str] = MappingProxyType({}),
+        within: float = WorkerConfig.close_timeout / 1000,
     ) -> None:
         self._command = command
         self._environment = environment
         self._say = say
+        self._within = within
+        self._kill_at = inf
         self.wanted = processes
         self.paused = False
         """Whether the processes are to process nothing, but to keep their tasks."""
@@ -104,8 +111,12 @@ class Pool:
     def _at_work(self) -> bool:
         if self._stopping and not self._told:
             self._told = True
+            self._kill_at = time.monotonic() + self._within + _GRACE
             for child in self._living():
                 child.terminate()
+        if time.monotonic() > self._kill_at:
+            self._fail(f"Error: worker processes did not end within {self._within:g} s of the signal, and were killed")
+            return False  # `run` kills them
         return bool(self._living()) or not self._stopping
 
     def _living(self) -> list[Child]:

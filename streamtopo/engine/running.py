@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from streamtopo.engine.interpreter import quiet_collector
 
@@ -26,17 +26,16 @@ _CLEANING = 10
 _BETWEEN_CLEANINGS = 1.0
 _SOONER = 0.2
 """The same while there is more to do, that a busy changelog does not grow faster than it is compacted."""
-_LAST = 30.0
-"""Seconds from a signal to the end, also where a step hangs or the cluster is away."""
 
 
 def run(worker: Worker, *, each_turn: Callable[[], object] = lambda: None, signals: bool = True) -> None:
     """`each_turn` is called after every turn, to look at what the worker has done.
 
-    Without `signals` they are left to somebody else, who calls `worker.stop`.
+    Without `signals` the caller takes care of them, and of `Ending`.
     """
     clean_at = time.monotonic() + _BETWEEN_CLEANINGS
-    with stopping_on_signals(worker.stop) if signals else nullcontext(), quiet_collector:
+    ending = stopping_on_signals(worker.stop, worker.config.close_timeout / 1000) if signals else nullcontext()
+    with ending, quiet_collector:
         try:
             while not worker.stopping:
                 worked = worker.run_once(_LONGEST_WAIT)
@@ -55,34 +54,58 @@ def wall_clock() -> int:
 
 
 @contextmanager
-def stopping_on_signals(stop: Callable[[], object]) -> Iterator[None]:
+def stopping_on_signals(stop: Callable[[], object], within: float) -> Iterator[None]:
     """The first SIGTERM or SIGINT calls `stop`; the second has its usual effect. Only in a process's main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-    too_late = threading.Timer(_LAST, _end)
-    too_late.daemon = True
 
     def once(number: int, frame: FrameType | None) -> None:
         restore()
-        stop()
-        too_late.start()
+        ending.begin(stop)
 
     def restore() -> None:
         for number, handler in before.items():
             signal.signal(number, handler if handler is not None else signal.SIG_DFL)
 
-    for number in before:
-        signal.signal(number, once)
-    try:
-        yield
-    finally:
-        too_late.cancel()
-        restore()
+    with Ending(within) as ending:
+        for number in before:
+            signal.signal(number, once)
+        try:
+            yield
+        finally:
+            restore()
 
 
-def _end() -> None:
-    """As good as a kill: who comes next does again what was not committed."""
-    logger.error("not stopped %.0f s after the signal; ending without a commit, so nothing is lost", _LAST)
-    os._exit(1)
+class Ending:
+    """Ends the process if it takes longer than these seconds from `begin` on: a step hangs, or a cluster is away.
+
+    That is as good as a kill: what was not committed is done again by the next worker. Leaving the block cancels it.
+    """
+
+    def __init__(self, within: float, before: Callable[[], object] = lambda: None) -> None:
+        """`before` is called just before the end."""
+        self._within = within
+        self._before = before
+        self._timer = threading.Timer(within, self._end)
+        self._timer.daemon = True
+        self._begun = False
+
+    def begin(self, stop: Callable[[], object]) -> None:
+        """Ask for the end by `stop`, and wait for it from the first time on; safe from signal handlers."""
+        stop()
+        if not self._begun:
+            self._begun = True
+            self._timer.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+
+    def _end(self) -> None:
+        logger.error("not stopped within %g s of the signal; ending without a commit, so nothing is lost", self._within)
+        self._before()
+        os._exit(1)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamtopo.config import WorkerConfig, config_of
 from streamtopo.dsl.builder import StreamsBuilder
-from streamtopo.durations import Duration, milliseconds
+from streamtopo.durations import Duration
 from streamtopo.errors import ConfigError
 from streamtopo.logs import Log
 from streamtopo.logs.opening import DEFAULT
@@ -105,9 +105,9 @@ def host(
             'engine="process" needs names that its processes can use: host("apps.wordcount", "embedded:…")'
         )
     app = topology if isinstance(topology, str) else ""
-    deadline = milliseconds(close_timeout) / 1000
-    settings = Settings(on_state_change, on_uncaught, deadline, address, token, apart, app)
-    return Host(described(topology), log, config_of(**{"chunk": _CHUNK} | options), settings)
+    config = config_of(**{"chunk": _CHUNK} | options, close_timeout=close_timeout)
+    settings = Settings(on_state_change, on_uncaught, config.close_timeout / 1000, address, token, apart, app)
+    return Host(described(topology), log, config, settings)
 
 
 def described(topology: Topology | StreamsBuilder | str) -> Topology:

@@ -164,6 +164,7 @@ class Hosted:
             self.settings.processes,
             logger.info,
             environment(self.settings.token),
+            self.settings.close_timeout,
         )
 
     def _opened(self) -> Log:

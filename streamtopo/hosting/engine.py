@@ -112,7 +112,7 @@ class Engine(ABC):
                 quick = quick + 1 if time.monotonic() - self._started < _SOON else 0
                 self._life.move(AppState.REBALANCING)
                 self._stopping.wait(_DELAYS[min(quick, len(_DELAYS) - 1)])
-        except BaseException as error:  # of the callback, or nothing would ever say that the engine is gone
+        except BaseException as error:  # or nothing would say that the engine is gone
             self._fail(error)
         self._life.move(AppState.PENDING_SHUTDOWN)
         self._life.move(AppState.NOT_RUNNING)
@@ -138,13 +138,21 @@ class Engine(ABC):
             self._fail(error)
             return True
         logger.error("the engine failed: %s", error, exc_info=error)
-        answer = Uncaught(self._on_uncaught(error) or Uncaught.STOP)
+        answer = self._what_follows(error)
         if answer is Uncaught.REPLACE:
             return self._stopping.is_set()
         self._fail(error)
         if answer is Uncaught.SHUT_DOWN:
             os.kill(os.getpid(), signal.SIGTERM)
         return True
+
+    def _what_follows(self, error: BaseException) -> Uncaught:
+        """A callback that fails itself does not hide what it was called for."""
+        try:
+            return Uncaught(self._on_uncaught(error) or Uncaught.STOP)
+        except BaseException:
+            logger.exception("on_uncaught failed; the engine stops with the error that it was called for")
+            return Uncaught.STOP
 
     def _fail(self, error: BaseException) -> None:
         self.error = error

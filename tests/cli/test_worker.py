@@ -91,6 +91,22 @@ def test_a_second_signal_ends_it_at_once(number: int, processes: str, tmp_path: 
         assert committed(log) == 0
 
 
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_a_step_that_hangs_is_waited_for_no_longer_than_the_limit(processes: str, tmp_path: Path, start: Start) -> None:
+    with closing(log_of(tmp_path)) as log:
+        send(log, "a")
+        look = "print('asleep', flush=True); __import__('time').sleep(600)"
+        running = start(application(tmp_path, look), "--processes", processes, "--close-timeout", "500ms")
+        running.wait_for("asleep")
+        children = running.children()
+        running.process.terminate()
+        code, said = running.end()
+        until(lambda: not any(map(alive, children)), 10)
+        assert committed(log) == 0
+    assert code == 1
+    assert "not stopped within 0.5 s of the signal; ending without a commit" in running.said + said
+
+
 def signalled(running: Running, number: int) -> bool:
     """Once more; true when it is gone."""
     with suppress(ProcessLookupError):

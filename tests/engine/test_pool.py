@@ -145,3 +145,16 @@ def test_a_commit_that_fails_at_the_end_is_a_failure() -> None:
 
     with pytest.raises(PoolError, match="Error: the disk is full"):
         pool.run(each_turn=stop_when_ready)
+
+
+def test_a_process_that_does_not_end_is_killed_after_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool_module, "_GRACE", 0.0)
+    ready = f"signal.signal(signal.SIGTERM, signal.SIG_IGN); lifeline.report({METRICS!r}); time.sleep(600)"
+    pool = Pool(command(ready), 2, print, within=0.1)
+
+    def stop_when_ready() -> None:
+        if pool.metrics().records == 10:
+            pool.stop()
+
+    with pytest.raises(PoolError, match=r"did not end within 0\.1 s of the signal, and were killed"):
+        pool.run(each_turn=stop_when_ready)

@@ -217,11 +217,9 @@ def test_a_step_that_hangs_does_not_keep_the_process_from_ending(tmp_path: Path)
     program = """
 import time
 from streamtopo import StreamsBuilder, Worker
-from streamtopo.engine import running
-running._LAST = 0.5
 builder = StreamsBuilder("hanging")
 builder.stream("in").for_each(lambda key, value: (print("at work", flush=True), time.sleep(600)))
-worker = Worker(builder.build(), "memory:", create_topics=1)
+worker = Worker(builder.build(), "memory:", create_topics=1, close_timeout="500ms")
 from streamtopo.records import Columns, TopicPartition
 worker.log.append(TopicPartition("in", 0), Columns([None], [b"x"], [0]))
 worker.run()

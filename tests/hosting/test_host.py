@@ -423,11 +423,24 @@ def test_a_failure_can_shut_the_process_down(url: str, log: Log, options: dict[s
         signal.signal(signal.SIGTERM, before)
 
 
-def test_a_callback_that_raises_ends_the_engine(url: str, log: Log, options: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (lambda error: "what", "'what' is not a valid Uncaught"),
+        (lambda error: 1 / 0, "ZeroDivisionError"),
+        (lambda error: sys.exit(), "SystemExit"),
+    ],
+)
+def test_a_callback_that_fails_does_not_hide_what_the_engine_failed_at(
+    answer: Any, said: str, url: str, log: Log, options: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
     send(log, "a", value="bad")
-    with host(counting(fragile), url, on_uncaught=lambda error: "what", **options) as app:
+    with host(counting(fragile), url, on_uncaught=answer, **options) as app:
         assert list(app.consume("out")) == []
-        assert "'what' is not a valid Uncaught" in str(app.error)
+        assert app.state is AppState.ERROR
+        assert isinstance(app.error, StepError)
+    assert "on_uncaught failed" in caplog.text
+    assert said in caplog.text
 
 
 def test_closing_has_a_deadline(url: str, log: Log, options: dict[str, Any]) -> None:

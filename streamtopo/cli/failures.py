@@ -61,23 +61,25 @@ def short(error: StreamtopoError) -> str:
     if error.__cause__ is None:
         return message
     cause = traceback.TracebackException.from_exception(error.__cause__)
-    return "".join(cause.format()) + message if _leave_out_the_engine(cause) else message
+    return "".join(cause.format()) + message if _leave_out_the_engine(cause, error.__cause__) else message
 
 
-def _leave_out_the_engine(report: traceback.TracebackException) -> bool:
-    """Keep the user's frames, in the causes too, and what they called; true if there are any."""
+def _leave_out_the_engine(report: traceback.TracebackException, error: BaseException) -> bool:
+    """Keep the user's frames in the report of this error and of its causes; true if there are any."""
     users = [frame for frame in report.stack if _is_users(frame.filename)]
     report.stack = traceback.StackSummary.from_list(users)
-    report.__cause__ = _from_the_user(report.__cause__)
-    report.__context__ = _from_the_user(report.__context__)
+    report.__cause__ = _from_the_user(report.__cause__, error.__cause__)
+    report.__context__ = _from_the_user(report.__context__, error.__context__)
     by_users = not all(_is_pythons(frame.filename) for frame in users)
-    return bool(by_users or report.__cause__ or issubclass(report.exc_type or object, SyntaxError))
+    return bool(by_users or report.__cause__ or isinstance(error, SyntaxError))
 
 
-def _from_the_user(report: traceback.TracebackException | None) -> traceback.TracebackException | None:
-    if report is None or (report.exc_type or object).__module__.startswith("streamtopo.engine"):
+def _from_the_user(
+    report: traceback.TracebackException | None, error: BaseException | None
+) -> traceback.TracebackException | None:
+    if report is None or error is None or type(error).__module__.startswith("streamtopo.engine"):
         return None
-    return report if _leave_out_the_engine(report) else None
+    return report if _leave_out_the_engine(report, error) else None
 
 
 def _is_users(filename: str) -> bool:

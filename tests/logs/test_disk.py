@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,8 @@ def test_a_power_cut_takes_nothing_that_was_committed_before_it(tmp_path: Path, 
     for part in (T0, T1):
         assert values(copy, part) == values(log, part)[: 2 * durable]
     assert copy.append(T0, rows(b"on")) == 2 * durable + 1
+    copy.close()
+    log.close()
 
 
 def test_a_full_disk_stops_commits_and_loses_nothing(mount: Mount) -> None:
@@ -84,7 +87,8 @@ def test_a_full_disk_stops_commits_and_loses_nothing(mount: Mount) -> None:
     assert len(values(log)) == done + 1
     member.leave()
     log.close()
-    assert len(values(EmbeddedLog(place / "log"))) == done + 1
+    with closing(EmbeddedLog(place / "log")) as log:
+        assert len(values(log)) == done + 1
 
 
 def test_a_read_only_disk_is_named(mount: Mount) -> None:
@@ -121,7 +125,7 @@ def test_a_log_of_the_first_format_is_brought_up(tmp_path: Path) -> None:
     log.create(Topic("t", 1, {"cleanup.policy": "compact"}))
     log.append(T0, keyed("a1 b1 a2"))
     log.close()
-    with sqlite3.connect(tmp_path / "log.db") as connection:
+    with closing(sqlite3.connect(tmp_path / "log.db")) as connection:
         connection.execute("DROP TABLE cleanings")
         connection.execute("PRAGMA user_version=1")
     log = EmbeddedLog(tmp_path)
@@ -132,7 +136,7 @@ def test_a_log_of_the_first_format_is_brought_up(tmp_path: Path) -> None:
 
 def test_a_newer_format_is_refused(tmp_path: Path) -> None:
     EmbeddedLog(tmp_path).close()
-    with sqlite3.connect(tmp_path / "log.db") as connection:
+    with closing(sqlite3.connect(tmp_path / "log.db")) as connection:
         connection.execute("PRAGMA user_version=99")
     with pytest.raises(LogError, match=r"was written by a newer streamtopo \(format 99, this one knows 2\)"):
         EmbeddedLog(tmp_path)

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -159,7 +160,8 @@ def test_processes_that_create_a_log_at_once_create_one(tmp_path: Path) -> None:
     children = [Child(tmp_path / "new") for _ in range(3)]
     for child in children:
         child.say("log.id")
-    assert len({child.hear() for child in children} | {EmbeddedLog(tmp_path / "new").id}) == 1
+    with closing(EmbeddedLog(tmp_path / "new")) as log:
+        assert len({child.hear() for child in children} | {log.id}) == 1
     for child in children:
         child.kill()
 
@@ -168,7 +170,8 @@ def test_connecting_writes_nothing_and_waits_for_no_writer(log: EmbeddedLog, mon
     monkeypatch.setattr(database, "PATIENCE", 0.05)
     writer = sqlite3.connect(log.path / "log.db", isolation_level=None)
     writer.execute("BEGIN IMMEDIATE")
-    assert EmbeddedLog(log.path).topics().keys() == {"t"}
+    with closing(EmbeddedLog(log.path)) as other:
+        assert other.topics().keys() == {"t"}
     assert writer.execute("PRAGMA auto_vacuum").fetchone() == (2,)
     assert writer.execute("PRAGMA page_size").fetchone() == (8192,)
     writer.close()
@@ -232,6 +235,7 @@ class Failing(sqlite3.Connection):
 def test_an_unknown_commit_is_settled_by_looking(log: EmbeddedLog, happens: bool) -> None:
     member = embedded(log)
     settled(member)
+    member._connection.close()
     member._connection = failing = sqlite3.connect(log.path / "log.db", isolation_level=None, factory=Failing)
     failing.happens = happens
     member.send(T0, rows(b"a"))
@@ -249,7 +253,8 @@ def test_a_log_that_another_process_keeps_locked_says_so(log: EmbeddedLog, monke
     member = embedded(log)
     settled(member)
     member.send(T0, rows(b"a"))
-    with database.writing(sqlite3.connect(log.path / "log.db", isolation_level=None)):
+    connection = sqlite3.connect(log.path / "log.db", isolation_level=None)
+    with closing(connection), database.writing(connection):
         committed = member.commit(at(1, 1))
         with pytest.raises(LogError, match="another process has been writing for too long"):
             log.append(T0, rows(b"b"))
@@ -262,6 +267,14 @@ def test_a_closed_log_says_so(log: EmbeddedLog) -> None:
     log.close()
     with pytest.raises(LogError, match="is closed; open it again"):
         log.topics()
+
+
+def test_a_member_that_nobody_refers_to_any_more_leaves_with_its_log(log: EmbeddedLog) -> None:
+    assert settled(join(log)) == [{"t/0", "t/1"}]
+    log.close()
+    with closing(EmbeddedLog(log.path)) as again:
+        assert again.groups() == {}
+    assert os.listdir(log.path / "members") == []
 
 
 def test_a_log_is_as_it_was_when_it_is_opened_again(log: EmbeddedLog) -> None:
@@ -277,3 +290,4 @@ def test_a_log_is_as_it_was_when_it_is_opened_again(log: EmbeddedLog) -> None:
     follower.seek(T0, 10_400)
     assert len(drain(follower)) == 100
     assert follower.committed([T0, T1]) == at(3, 4)
+    again.close()

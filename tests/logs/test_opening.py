@@ -18,7 +18,10 @@ def test_each_scheme_has_its_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     log = open_log(f"embedded:{tmp_path}/a?synchronous=normal")
     assert isinstance(log, EmbeddedLog)
     assert log.path == tmp_path / "a"
-    assert isinstance(open_log(), EmbeddedLog)
+    log.close()
+    log = open_log()
+    assert isinstance(log, EmbeddedLog)
+    log.close()
     assert (tmp_path / ".streamtopo" / "log.db").exists()
 
 

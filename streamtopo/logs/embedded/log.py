@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from math import inf
 from pathlib import Path
-from weakref import WeakSet
 
 from streamtopo.errors import LogError
 from streamtopo.logs import GroupState, Topic
@@ -42,7 +41,7 @@ class EmbeddedLog:
         self._cleaner = Cleaner(self._database, self._checkpoints, now)
         self._lease = lease
         self._now = now
-        self._members: WeakSet[EmbeddedMember] = WeakSet()
+        self._members: set[EmbeddedMember] = set()
         with self._database.connection() as connection:
             self.id: str = connection.execute("SELECT value FROM meta WHERE name = 'id'").fetchone()[0]
 
@@ -132,7 +131,14 @@ class EmbeddedLog:
         self, group: str, topics: Iterable[tuple[str, ...]], *, address: str = "", exactly_once: bool = True
     ) -> EmbeddedMember:
         member = EmbeddedMember(
-            self._database, self._checkpoints, group, topics, lease=self._lease, now=self._now, address=address
+            self._database,
+            self._checkpoints,
+            group,
+            topics,
+            lease=self._lease,
+            now=self._now,
+            address=address,
+            left=self._members.discard,
         )
         self._members.add(member)
         return member
@@ -169,7 +175,7 @@ class EmbeddedLog:
             connection.execute("INSERT OR REPLACE INTO notes VALUES (?, ?)", (name, text))
 
     def close(self) -> None:
-        """Members that are still there leave."""
+        """Members that have not left do so now, also those that nobody refers to any more."""
         for member in list(self._members):
             member.leave()
         self._checkpoints.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from contextlib import suppress
 
 from streamtopo.logs import Committed, Outcome, Revoking, ignored
@@ -37,6 +37,7 @@ class EmbeddedMember:
         lease: float,
         now: Now,
         address: str = "",
+        left: Callable[[EmbeddedMember], None],
     ) -> None:
         self._database = database
         self._checkpoints = checkpoints
@@ -44,6 +45,7 @@ class EmbeddedMember:
         self._topics = tuple(map(tuple, topics))
         self._lease = lease
         self._now = now
+        self._left = left
         self._members = database.directory / "members"
         with database.explained():
             self._connection = database.connect()
@@ -136,6 +138,7 @@ class EmbeddedMember:
             self._remove()
         self._connection.close()
         self._presence.leave()
+        self._left(self)
 
     def evict(self) -> None:
         """What the others do to a member they take for dead, rightly or not."""

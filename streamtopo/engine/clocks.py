@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -17,20 +16,22 @@ class OperatorClock:
 class Clocks:
     def __init__(self) -> None:
         self._by_name: dict[str, OperatorClock] = {}
-        self._by_store: dict[str, dict[str, OperatorClock]] = defaultdict(dict)
 
     def __getitem__(self, name: str) -> OperatorClock:
         if name not in self._by_name:
             self._by_name[name] = OperatorClock()
-            self._by_store[_store_of(name)][name] = self._by_name[name]
         return self._by_name[name]
 
     def observed(self, store: str, time: int = -1) -> int:
-        """Take note of a time that was put through a view, if one is given; returns the store's largest so far."""
+        """Take note of a time that was put through a view, if one is given; returns the store's largest so far.
+
+        Without a time for any thread: clocks are looked up by name, because the dict may grow meanwhile.
+        """
         if time >= 0:
             clock = self[f"{store}/put"]
             clock.time = max(clock.time, time)
-        return time_of(store, {name: clock.time for name, clock in self._by_store.get(store, {}).items()})
+        clocks = map(self._by_name.get, _names(store))
+        return max((clock.time for clock in clocks if clock), default=-1)
 
     def times(self) -> dict[str, int]:
         return {name: clock.time for name, clock in self._by_name.items()}
@@ -42,8 +43,8 @@ class Clocks:
 
 def time_of(store: str, times: Mapping[str, int]) -> int:
     """A store's largest time among such as `Clocks.times` gives: of what was put into it, not of what its node saw."""
-    return max((times[name] for name in (store, f"{store}/newest", f"{store}/put") if name in times), default=-1)
+    return max((times[name] for name in _names(store) if name in times), default=-1)
 
 
-def _store_of(name: str) -> str:
-    return name.partition("/")[0]
+def _names(store: str) -> tuple[str, str, str]:
+    return store, f"{store}/newest", f"{store}/put"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from streamtopo.stores import StoreSpec
@@ -16,17 +17,20 @@ class Extent(NamedTuple):
     start: int
     stop: int
 
-    def places(self, spec: StoreSpec, *, reverse: bool = False) -> list[tuple[bytes, bytes | None]]:
-        """Where all its rows lie, and some others: from a key of the store, to before another one (None: the end)."""
+    def segments(self, spec: StoreSpec) -> range:
+        """The numbers of those that these times are in: as many as the times are far apart, with or without rows."""
+        return range(self.start // spec.segment, self.stop // spec.segment + 1) if spec.segment else range(1)
+
+    def places(self, spec: StoreSpec, segments: Iterable[int]) -> Iterator[tuple[bytes, bytes | None]]:
+        """Where all its rows in these segments are, and some others: from a key to before another (None: the end)."""
         low = self.first or b""
         high = None if self.last is None else self.last + b"\xff" * (spec.key.window_bytes + 1)
         if not spec.segment:
-            return [(low, high)]
-        segments = range(self.start // spec.segment, self.stop // spec.segment + 1)
-        return [
-            (segment_start(number) + low, segment_start(number + 1) if high is None else segment_start(number) + high)
-            for number in (reversed(segments) if reverse else segments)
-        ]
+            yield low, high
+            return
+        for number in segments:
+            start, past = segment_start(number), segment_start(number + 1)
+            yield start + low, past if high is None else start + high
 
     def has(self, spec: StoreSpec, key: bytes) -> bool:
         """Of a key without its segment."""

@@ -40,6 +40,8 @@ _MB = 1 << 20
 _FIRST_KEY = b"\1"
 """No store's name begins with a zero byte, so what does is ours: the positions."""
 _PAGE_ROWS = 1000
+_FIRST_PAGE_ROWS = 32
+"""Fewer, as many callers want no more than the first row or two."""
 _PAGE_BYTES = _MB
 _PATIENCE = 60.0
 _HARDLY_FREE = 32 * _MB
@@ -101,9 +103,10 @@ class Snapshot:
 
     def scan(self, start: bytes, stop: bytes, *, reverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
         start = max(start, _FIRST_KEY)
-        more = start < stop
+        more, most = start < stop, _FIRST_PAGE_ROWS
         while more:
-            rows, more = self._page(start, stop, reverse)
+            rows, more = self._page(start, stop, reverse, most)
+            most = _PAGE_ROWS
             yield from rows
             if more and reverse:
                 stop = rows[-1][0]
@@ -114,11 +117,11 @@ class Snapshot:
         with self._lock:
             self._iterator = None
 
-    def _page(self, start: bytes, stop: bytes, reverse: bool) -> tuple[list[tuple[bytes, bytes]], bool]:
-        """The next rows, and whether there may be more: between pages others may use the iterator."""
+    def _page(self, start: bytes, stop: bytes, reverse: bool, most: int) -> tuple[list[tuple[bytes, bytes]], bool]:
+        """The next rows, `most` of them, and whether there may be more: between pages others may use the iterator."""
         with self._lock:
             iterator = self._opened()
-            rows, more = _backward(iterator, start, stop) if reverse else _forward(iterator, start, stop)
+            rows, more = (_backward if reverse else _forward)(iterator, start, stop, most)
             if not more:
                 with explained(self._path):
                     iterator.status()
@@ -322,12 +325,12 @@ def _at(iterator: RdictIter, key: bytes) -> bytes | None:
     return iterator.value() if iterator.key() == key else None
 
 
-def _forward(iterator: RdictIter, start: bytes, stop: bytes) -> tuple[list[tuple[bytes, bytes]], bool]:
+def _forward(iterator: RdictIter, start: bytes, stop: bytes, most: int) -> tuple[list[tuple[bytes, bytes]], bool]:
     rows: list[tuple[bytes, bytes]] = []
     size = 0
     iterator.seek(start)
     while (key := iterator.key()) is not None and key < stop:
-        if len(rows) == _PAGE_ROWS or size > _PAGE_BYTES:
+        if len(rows) == most or size > _PAGE_BYTES:
             return rows, True
         rows.append((key, value := iterator.value()))
         size += len(value)
@@ -335,14 +338,14 @@ def _forward(iterator: RdictIter, start: bytes, stop: bytes) -> tuple[list[tuple
     return rows, False
 
 
-def _backward(iterator: RdictIter, start: bytes, stop: bytes) -> tuple[list[tuple[bytes, bytes]], bool]:
+def _backward(iterator: RdictIter, start: bytes, stop: bytes, most: int) -> tuple[list[tuple[bytes, bytes]], bool]:
     rows: list[tuple[bytes, bytes]] = []
     size = 0
     iterator.seek_for_prev(stop)
     if iterator.key() == stop:
         iterator.prev()
     while (key := iterator.key()) is not None and key >= start:
-        if len(rows) == _PAGE_ROWS or size > _PAGE_BYTES:
+        if len(rows) == most or size > _PAGE_BYTES:
             return rows, True
         rows.append((key, value := iterator.value()))
         size += len(value)

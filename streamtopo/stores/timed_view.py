@@ -64,7 +64,8 @@ class TimedView:
         """Rows with keys from `first` to `last`, both included, None is open; and times likewise."""
         spec, observed = self._state.spec, self._observed(-1)
         extent = Extent(first, last, max(start, oldest_live(spec, observed)), min(stop, latest_possible(observed)))
-        for low, high in extent.places(spec, reverse=reverse):
+        segments = extent.segments(spec)  # few: rows are kept for some segments only
+        for low, high in extent.places(spec, segments[::-1] if reverse else segments):
             for key, row in self._state.scan(low, high, reverse=reverse):
                 if extent.has(spec, key):
                     yield self._serde.decode(key), (private(row[0]), row[1])

@@ -202,6 +202,17 @@ def test_svg_explains_itself_without_help_from_outside() -> None:
     assert not re.search(r"<script|@import|href|url\((?!#)", svg)
 
 
+def test_svg_has_its_colours_also_where_css_variables_and_media_are_not_known() -> None:
+    """A colour that a program cannot read is black to it: rsvg-convert, Inkscape and CairoSVG know no variables."""
+    style = ElementTree.fromstring(FORMATS["svg"](word_count())).findtext(".//{*}style")
+    assert style
+    light, _, rest = style.partition("@media (prefers-color-scheme: dark) {")
+    dark, _, _ = rest.partition("} }")
+    painted = re.compile(r"(?:fill|stroke): ([^;}]+)")
+    assert {colour for colour in painted.findall(style) if not re.fullmatch("#[0-9a-f]{6}", colour)} == {"none"}
+    assert painted.sub("", light).split() == painted.sub("", dark + "}").split()
+
+
 def test_svg_keeps_text_within_its_shapes() -> None:
     for shape in picture_of(graph_of(nasty())).shapes:
         assert max(map(columns, shape.lines)) * 6 < shape.rect.width

@@ -41,17 +41,14 @@ AWAY = {
 }
 """The cluster is away, or on its way back: what was asked may be asked again."""
 PURGED = {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}
-UNDECIDED = {
-    KafkaError._TIMED_OUT,
-    KafkaError._WAIT_COORD,
-    KafkaError._TRANSPORT,
+UNDECIDED = AWAY | {
     KafkaError.UNSTABLE_OFFSET_COMMIT,
     KafkaError.STALE_MEMBER_EPOCH,
     KafkaError.UNKNOWN_MEMBER_ID,
     KafkaError.ILLEGAL_GENERATION,
     KafkaError.REBALANCE_IN_PROGRESS,
 }
-"""A group's positions can be had, but not yet."""
+"""The group's positions cannot be read yet: ask again."""
 PERMANENT = {
     KafkaError._FATAL,
     KafkaError.TOPIC_AUTHORIZATION_FAILED,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from bisect import bisect_left
 from itertools import chain
+from operator import itemgetter
 
 from streamtopo.stores.layout import segment_start
 from streamtopo.stores.state import State
@@ -33,6 +34,8 @@ class Recent:
         self.rows: dict[bytes, list[Timed]] = {}
         self.floor = 0
         self._state = state
+        self._before_floor: dict[bytes, list[Timed]] = {}
+        """Rows of the present chunk that are older than the floor, in order of arrival: the store has them after it."""
         self._encode = state.spec.value.encode
         self._loaded = False
         self._old = 0
@@ -88,7 +91,7 @@ class Recent:
         first = first if first > oldest else oldest
         first, last = first if first > 0 else 0, last if last > 0 else 0
         if first < self.floor:
-            return self.scan(key, first, last)
+            return self._across_floor(key, first, last)
         rows = self.rows.get(key)
         if rows is None or rows[-1][0] < first:
             return []
@@ -102,9 +105,19 @@ class Recent:
             return rows[start : bisect_left(rows, (last + 1,))]
         return rows[start:] if start else rows
 
+    def _across_floor(self, key: bytes, first: int, last: int) -> list[Timed]:
+        """What `near` finds if some of it may be older than the floor."""
+        rows = self.rows.get(key, [])
+        newer = rows[: bisect_left(rows, (last + 1,))]
+        last = min(last, self.floor - 1)
+        older = [row for row in self._before_floor.get(key, ()) if first <= row[0] <= last]
+        stored = self.scan(key, first, last)
+        return sorted(stored + older, key=itemgetter(0)) + newer
+
     def add(self, key: bytes, time: int, value: bytes) -> None:
-        """Keep it at hand."""
+        """From now on it is found; when the chunk is through, it is to be `put`."""
         if time < self.floor:
+            self._before_floor.setdefault(key, []).append((time, value))
             return
         rows = self.rows.get(key)
         if rows is None:
@@ -118,6 +131,7 @@ class Recent:
         """Into the store; they are numbered from `number` on."""
         self._held += len(keys)
         self._put += len(keys)
+        self._before_floor.clear()
         pack = _BEHIND.pack
         numbered = enumerate(zip(keys, times, strict=True), number)
         self._state.append([key + pack(time, at & 0xFFFFFFFF) for at, (key, time) in numbered], values, times)
@@ -138,7 +152,8 @@ class Recent:
             return
         if self._held > most:
             times = sorted(time for time, _ in chain.from_iterable(self.rows.values()))
-            self.floor = max(self.floor, times[-(most // 2) :][0] if times else 0)
+            if len(times) > most // 2:
+                self.floor = max(self.floor, times[-1 - most // 2] + 1)
         least = max(oldest, self.floor)
         kept = ((key, _since(rows, least)) for key, rows in self.rows.items())
         self.rows = {key: rows for key, rows in kept if rows}

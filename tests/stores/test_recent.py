@@ -33,32 +33,49 @@ def put(rows: Recent, key: bytes, time: int, value: str, number: int) -> None:
 @pytest.mark.parametrize("most", [0, 3, 1000])
 @given(
     puts=st.lists(st.tuples(st.sampled_from([b"a", b"ab", b"b"]), st.integers(0, 60)), max_size=30),
+    chunks=st.sets(st.integers(0, 30)),
     commits=st.sets(st.integers(0, 30)),
     restarts=st.sets(st.integers(0, 30)),
 )
-def test_a_look_back_finds_all_rows_in_order(most: int, puts: list[Put], commits: set[int], restarts: set[int]) -> None:
+def test_a_look_back_finds_all_rows_in_order(
+    most: int, puts: list[Put], chunks: set[int], commits: set[int], restarts: set[int]
+) -> None:
+    """At each row those before it, in the chunks before and in its own."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(recent, "_KEPT", most * 250)
         store = MemoryStore()
         state = State(SPEC, store)
         rows = Recent(state)
+        chunk: list[tuple[int, Put]] = []
         for number, (key, time) in enumerate(puts):
             rows.load(0)
-            put(rows, key, time, f"v{number}", number)
-            if number in commits:
+            rows.add(key, time, b"v%d" % number)
+            chunk.append((number, (key, time)))
+            assert_all_found(rows, puts[: number + 1])
+            if number in chunks | commits | restarts:
+                put_together(rows, chunk)
+                chunk = []
+            if number in commits | restarts:
                 rows.expire(0)
                 commit(state, store)
             if number in restarts:
-                rows.expire(0)
-                commit(state, store)
                 state = State(SPEC, store)
                 rows = Recent(state)
         rows.load(0)
-        for key in (b"a", b"ab", b"b"):
-            for first, last in ((0, 60), (10, 19), (5, 35), (59, 60)):
-                wanted = [(time, b"v%d" % number) for number, (k, time) in enumerate(puts) if k == key]
-                wanted = [row for row in sorted(wanted, key=lambda row: row[0]) if first <= row[0] <= last]
-                assert rows.near(key, 0, first, last) == wanted
+        assert_all_found(rows, puts)
+
+
+def put_together(rows: Recent, chunk: list[tuple[int, Put]]) -> None:
+    keys, times = [key for _, (key, _) in chunk], [time for _, (_, time) in chunk]
+    rows.put(keys, times, [b"v%d" % number for number, _ in chunk], chunk[0][0])
+
+
+def assert_all_found(rows: Recent, puts: list[Put]) -> None:
+    for key in (b"a", b"ab", b"b"):
+        for first, last in ((0, 60), (10, 19), (5, 35), (59, 60)):
+            wanted = [(time, b"v%d" % number) for number, (k, time) in enumerate(puts) if k == key]
+            wanted = [row for row in sorted(wanted, key=lambda row: row[0]) if first <= row[0] <= last]
+            assert rows.near(key, 0, first, last) == wanted
 
 
 def test_what_is_older_than_counts_leaves_the_store() -> None:

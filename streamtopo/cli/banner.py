@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 
 from streamtopo.config import Guarantee
 from streamtopo.engine.plan import Plan
 from streamtopo.logs import Log
 from streamtopo.records import Position, TopicPartition
+from streamtopo.redaction import shown_url
 from streamtopo.topology import Topology
-
-_SECRET = re.compile(r"([?&][^=&]*(?:password|secret|key|jaas|token)[^=&]*=)[^&]*")
 
 
 def banner(topology: Topology, plan: Plan, log: Log, url: str, processes: int, guarantee: Guarantee) -> str:
     group = log.group(topology.application_id)
     lines = {
         "application": topology.application_id,
-        "log": _SECRET.sub(r"\1***", url),
+        "log": shown_url(url),
         "guarantee": guarantee.value.replace("-", " "),
         "reads from": _where(log, group.positions if group else {}),
         "tasks": _tasks(plan) + (f", in {processes} processes" if processes > 1 else ""),

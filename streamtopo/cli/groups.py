@@ -14,6 +14,7 @@ from streamtopo.cli.tables import counted, show_json, show_rows
 from streamtopo.errors import LogError
 from streamtopo.logs import GroupState, Log
 from streamtopo.records import TopicPartition
+from streamtopo.redaction import shown_url
 
 
 class Standing(NamedTuple):
@@ -72,7 +73,9 @@ def describe(group: str, log: str, as_json: bool) -> None:
     with opened(log) as source:
         state = source.group(group)
         if state is None:
-            raise LogError(f'there is no group "{group}" in {log}; streamtopo groups list shows those there are')
+            raise LogError(
+                f'there is no group "{group}" in {shown_url(log)}; streamtopo groups list shows those there are'
+            )
         found = [standing._asdict() for standing in standings(source, state)]
     members = sorted(state.members)
     if as_json:

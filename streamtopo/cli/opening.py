@@ -12,6 +12,7 @@ import click
 from streamtopo.errors import LogError
 from streamtopo.logs import Log, Topic
 from streamtopo.logs.opening import open_log
+from streamtopo.redaction import shown_url
 
 CREATE = "streamtopo topics create {} --partitions 4"
 
@@ -42,7 +43,7 @@ def missing(url: str) -> bool:
 
 
 def absent(url: str) -> str:
-    return f'there is no log at "{url}" yet'
+    return f'there is no log at "{shown_url(url)}" yet'
 
 
 def existing(log: Log, url: str, name: str) -> Topic:
@@ -51,7 +52,7 @@ def existing(log: Log, url: str, name: str) -> Topic:
         return topics[name]
     close = get_close_matches(name, topics, 1)
     hint = f'did you mean "{close[0]}"? Else create' if close else "create"
-    raise LogError(f'there is no topic "{name}" in {url}; {hint} it: {CREATE.format(name)}')
+    raise LogError(f'there is no topic "{name}" in {shown_url(url)}; {hint} it: {CREATE.format(name)}')
 
 
 def complete_topic(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:

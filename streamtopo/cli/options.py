@@ -64,7 +64,9 @@ def configured(file: str = PYPROJECT) -> Mapping[str, Any]:
     except (OSError, ValueError) as error:
         raise ConfigError(f"{path.absolute()} cannot be read: {error}; mend it, or run from another folder") from error
     if not isinstance(table, dict):
-        raise ConfigError(f'{path.absolute()} has "streamtopo = {table!r}" where a table [tool.streamtopo] belongs')
+        raise ConfigError(
+            f'{path.absolute()} has {type(table).__name__} "streamtopo" where a table [tool.streamtopo] belongs'
+        )
     for name in table.keys() - _known:
         known = ", ".join(sorted(_known))
         raise ConfigError(f'[tool.streamtopo] in {path.absolute()} has "{name}"; the settings are {known}')

@@ -12,6 +12,7 @@ import click
 from streamtopo.cli.options import Setting
 from streamtopo.config import WorkerConfig
 from streamtopo.errors import ConfigError
+from streamtopo.redaction import Secret
 
 if TYPE_CHECKING:
     from streamtopo.engine.worker import Worker
@@ -34,7 +35,7 @@ def web_options(command: Callable[..., Any]) -> Callable[..., Any]:
     def with_web(*, web_port: int | None, web_host: str, web_token: str | None, **given: Any) -> Any:
         if web_token == "":  # as of a variable that is not set
             raise ConfigError("--web-token is empty, and everybody could ask; give a token, or leave the option out")
-        return command(web=Web(web_port, web_host, web_token), **given)
+        return command(web=Web(web_port, web_host, web_token and Secret(web_token)), **given)
 
     for option in reversed(_OPTIONS):
         with_web = option(with_web)

@@ -12,6 +12,7 @@ from streamtopo.cli.options import json_option, log_option
 from streamtopo.cli.tables import counted, show_json, show_rows
 from streamtopo.logs import Log, Topic
 from streamtopo.records import TopicPartition
+from streamtopo.redaction import shown_url
 from streamtopo.topology import valid_name
 
 topic_argument = click.argument("topic", metavar="NAME", shell_complete=complete_topic)
@@ -81,9 +82,8 @@ def create(topic: str, partitions: int, config: dict[str, str], log: str) -> Non
     with opened(log, create=True) as target:
         before = target.topics().get(topic)
         target.create(wanted)
-    click.echo(
-        f'topic "{topic}" {"was there already" if before else "created"}: {counted(partitions, "partition")} in {log}'
-    )
+    what = "was there already" if before else "created"
+    click.echo(f'topic "{topic}" {what}: {counted(partitions, "partition")} in {shown_url(log)}')
 
 
 @topics.command()
@@ -129,7 +129,7 @@ def delete(topic: str, log: str) -> None:
     with opened(log) as target:
         existing(target, log, topic)
         target.delete(topic)
-    click.echo(f'topic "{topic}" deleted from {log}')
+    click.echo(f'topic "{topic}" deleted from {shown_url(log)}')
 
 
 @topics.command()

@@ -123,8 +123,8 @@ def _pool(app: str, processes: int, url: str, config: WorkerConfig, web: Web, vi
     from streamtopo.engine.pool import Pool
 
     more, within = options_of(web), config.close_timeout / 1000
-    started_by = functools.partial(command, app, url, config, more=more)
-    return Pool(started_by, processes, view.say, environment(web.token), within)
+    started_by = functools.partial(command, app, config, more=more)
+    return Pool(started_by, processes, view.say, environment(url, web.token), within)
 
 
 def _work_in(pool: Pool, watch: Watch, signals: Signals, view: View) -> None:

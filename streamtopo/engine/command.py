@@ -11,19 +11,19 @@ from typing import Any
 from streamtopo.config import DURATIONS, WorkerConfig
 
 
-def command(app: str, log: str, config: WorkerConfig, lifeline: int, more: Sequence[str] = ()) -> list[str]:
-    """All options are given, so that the environment and pyproject.toml have no say any more."""
+def command(app: str, config: WorkerConfig, lifeline: int, more: Sequence[str] = ()) -> list[str]:
+    """All options are given, here or by `environment`, so that pyproject.toml has no say any more."""
     return [
-        *(sys.executable, "-m", "streamtopo", "worker", app, "--log", log),
+        *(sys.executable, "-m", "streamtopo", "worker", app),
         *(option for field in fields(config) for option in _option(field.name, getattr(config, field.name))),
         *more,
         *("--lifeline", str(lifeline)),
     ]
 
 
-def environment(token: str | None) -> dict[str, str]:
-    """What is no argument, as all users of the machine could read it: the token of queries, or that there is none."""
-    return {"STREAMTOPO_WEB_TOKEN": token or ""}
+def environment(log: str, token: str | None) -> dict[str, str]:
+    """What is not passed as an argument, because all users of the machine can read those: it may hold passwords."""
+    return {"STREAMTOPO_LOG": log, "STREAMTOPO_WEB_TOKEN": token or ""}
 
 
 def _option(name: str, value: Any) -> Iterator[str]:

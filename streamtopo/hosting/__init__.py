@@ -13,6 +13,7 @@ from streamtopo.durations import Duration
 from streamtopo.errors import ConfigError
 from streamtopo.logs import Log
 from streamtopo.logs.opening import DEFAULT
+from streamtopo.redaction import Secret
 from streamtopo.topology import Topology
 
 if TYPE_CHECKING:
@@ -106,7 +107,9 @@ def host(
         )
     app = topology if isinstance(topology, str) else ""
     config = config_of(**{"chunk": _CHUNK} | options, close_timeout=close_timeout)
-    settings = Settings(on_state_change, on_uncaught, config.close_timeout / 1000, address, token, apart, app)
+    settings = Settings(
+        on_state_change, on_uncaught, config.close_timeout / 1000, address, token and Secret(token), apart, app
+    )
     return Host(described(topology), log, config, settings)
 
 

@@ -160,10 +160,10 @@ class Hosted:
         self._plan = Topics(self.topology, self._opened(), self._config).plan
         more = ["--web-port", "0", "--web-host", urlsplit(self.settings.address).hostname or "127.0.0.1"]
         return Pool(
-            lambda lifeline: command(self.settings.app, self._url, self._config, lifeline, more),
+            lambda lifeline: command(self.settings.app, self._config, lifeline, more),
             self.settings.processes,
             logger.info,
-            environment(self.settings.token),
+            environment(self._url, self.settings.token),
             self.settings.close_timeout,
         )
 

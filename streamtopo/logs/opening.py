@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from streamtopo.errors import LogError
 from streamtopo.logs import Log
 from streamtopo.logs.memory import MemoryLog
+from streamtopo.redaction import shown_url
 
 DEFAULT = "embedded:.streamtopo"
 
@@ -26,10 +27,12 @@ def open_log(url: str = DEFAULT) -> Log:
     try:
         opener, known = _SCHEMES[scheme]
     except KeyError:
-        raise LogError(f'there is no log "{url}"; a log is one of {", ".join(_FORMS)}') from None
+        raise LogError(f'there is no log "{shown_url(url)}"; a log is one of {", ".join(_FORMS)}') from None
     for option in [option for option in options if not any(fnmatchcase(option, one) for one in known)]:
         names = ", ".join(sorted(known)) or "none"
-        raise LogError(f'"{url}" has the option "{option}", which {scheme}: logs do not have; they have {names}')
+        raise LogError(
+            f'"{shown_url(url)}" has the option "{option}", which {scheme}: logs do not have; they have {names}'
+        )
     return opener(path, options)
 
 
@@ -53,6 +56,11 @@ def _kafka(path: str, options: dict[str, str]) -> Log:
     brokers = path.removeprefix("//").rstrip("/")
     if not brokers:
         raise LogError("the url names no broker; give it as kafka://HOST:PORT, or several with commas between them")
+    if "@" in brokers:
+        raise LogError(
+            f"the url {shown_url(f'kafka://{brokers}')} has a user in it; give it as kafka.sasl.username=… and "
+            "kafka.sasl.password=… (STREAMTOPO_KAFKA_SASL_PASSWORD in the environment)"
+        )
     return KafkaLog(Settings(brokers, options))
 
 

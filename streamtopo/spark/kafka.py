@@ -17,6 +17,7 @@ from streamtopo.logs.embedded.bulk import LEAST, MOST, Times
 from streamtopo.logs.opening import open_log
 from streamtopo.partitioning import partitions_of
 from streamtopo.records import Columns, TopicPartition
+from streamtopo.redaction import shown_url
 from streamtopo.spark.connector import checked, options_of
 from streamtopo.spark.topics import EVERYTHING, Extent, Span
 
@@ -48,7 +49,9 @@ class KafkaTopics:
             known, found = log.topics(), {}
             for name in topics:
                 if name not in known:
-                    raise LogError(f'there is no topic "{name}" in "{self._log}"; the topics are {", ".join(known)}')
+                    raise LogError(
+                        f'there is no topic "{name}" in "{shown_url(self._log)}"; the topics are {", ".join(known)}'
+                    )
                 parts = [TopicPartition(name, number) for number in range(known[name].partitions)]
                 found[name] = {p.partition: Extent(known[name].id, log.start(p), log.stable_end(p)) for p in parts}
             return found

@@ -8,6 +8,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from streamtopo.errors import ConfigError
+from streamtopo.redaction import shown_url
 from streamtopo.spark.declaring import Rollup
 from streamtopo.spark.delivery import Delivery, Sink
 from streamtopo.spark.opening import topics_of
@@ -24,7 +25,9 @@ def sink_for(spark: SparkSession, rollup: Rollup, log: str, into: str) -> Sink:
         return TopicSink(topics_of(spark, log), rollup, rest)
     if scheme in SCHEMES and rest:
         return SqlSink(rollup.name, rollup.bucket, into)
-    raise ConfigError(f'"{into}" is no place for rows; give topic:NAME, sqlite:FILE or postgresql://USER@HOST/DATABASE')
+    raise ConfigError(
+        f'"{shown_url(into)}" is no place for rows; give topic:NAME, sqlite:FILE or postgresql://USER@HOST/DATABASE'
+    )
 
 
 class TopicSink:

@@ -12,12 +12,12 @@ from decimal import Decimal
 from itertools import islice
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from pyspark import TaskContext
 from pyspark.sql.types import DataType, DecimalType
 
 from streamtopo.errors import ConfigError, StreamtopoError
+from streamtopo.redaction import shown_url
 from streamtopo.spark.delivery import Delivery
 
 SCHEMES = ("sqlite", "postgresql")
@@ -181,7 +181,9 @@ def transaction(url: str) -> Iterator[Database]:
             yield Database(connection, sqlite=is_sqlite)
             connection.commit()
     except failures as error:
-        raise StreamtopoError(f"{_shown(url)}: {str(error).strip()}") from error
+        said = str(error).strip()
+        hidden = _without_parts_of(url, said)
+        raise StreamtopoError(f"{shown_url(url)}: {hidden}") from (error if hidden == said else None)
 
 
 def _psycopg() -> Any:
@@ -192,7 +194,8 @@ def _psycopg() -> Any:
     return psycopg
 
 
-def _shown(url: str) -> str:
-    """Without what may be a password."""
-    parts = urlsplit(url)
-    return url if parts.scheme == "sqlite" else f"postgresql://{parts.hostname or ''}{parts.path}"
+def _without_parts_of(url: str, said: str) -> str:
+    """Drivers quote a malformed url, or its password."""
+    password = url.rpartition("@")[0].rpartition(":")[2]
+    said = said.replace(url, shown_url(url))
+    return said.replace(password, "***") if password else said

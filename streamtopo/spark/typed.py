@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructType, VariantType
 
 from streamtopo.errors import StreamtopoError
+from streamtopo.redaction import shown_url
 from streamtopo.serdes import Serde, SerdeLike, serde_of, without_none
 from streamtopo.spark.connector import checked, options_of
 from streamtopo.spark.shapes import fields, is_struct, item_of, spark_type
@@ -68,7 +69,7 @@ def newest(records: DataFrame) -> DataFrame:
 def path_of(log: str) -> str:
     scheme, colon, rest = log.partition(":")
     if not colon or scheme != "embedded":
-        raise StreamtopoError(f'this works on embedded logs, not on "{log}"; give embedded:DIRECTORY')
+        raise StreamtopoError(f'this works on embedded logs, not on "{shown_url(log)}"; give embedded:DIRECTORY')
     # Spark's own processes may have been started elsewhere.
     return str(Path(rest.partition("?")[0] or ".streamtopo").absolute())
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from streamtopo.cli.options import FIELDS, log_option, worker_options
 from streamtopo.config import Guarantee, OnError, WorkerConfig
-from streamtopo.engine.command import command
+from streamtopo.engine.command import command, environment
 from tests.cli.conftest import Run
 
 
@@ -87,9 +87,10 @@ def test_each_can_be_given_in_three_places(name: str, folder: Path) -> None:
 @pytest.mark.parametrize("name", CHANGED)
 def test_the_processes_of_a_pool_are_told(name: str, folder: Path) -> None:
     config = WorkerConfig(**{name: CHANGED[name][1]})
-    arguments = command("app", "memory:", config, lifeline=3)
-    options = arguments[arguments.index("--log") : arguments.index("--lifeline")]
-    assert told(*options) == f"memory: {config}"
+    arguments = command("app", config, lifeline=3)
+    options = arguments[arguments.index("app") + 1 : arguments.index("--lifeline")]
+    pyproject(folder, "[tool.streamtopo]\nlog = 'memory:project'\n")
+    assert told(*options, **environment("memory:", None)) == f"memory: {config}"
 
 
 def test_numbers_in_pyproject_are_milliseconds_and_bytes(folder: Path) -> None:
@@ -125,7 +126,7 @@ def test_a_wrong_value_in_pyproject_names_the_option(folder: Path) -> None:
     [
         ("[tool.streamtopo]\nlogg = 'x'\n", 'pyproject.toml has "logg"; the settings are accept-changes, cache, '),
         ("[tool.streamtopo\n", "pyproject.toml cannot be read: "),
-        ("[tool]\nstreamtopo = 5\n", 'has "streamtopo = 5" where a table [tool.streamtopo] belongs'),
+        ("[tool]\nstreamtopo = 5\n", 'has int "streamtopo" where a table [tool.streamtopo] belongs'),
     ],
 )
 def test_a_pyproject_that_is_not_understood_is_an_error(text: str, said: str, run: Run, folder: Path) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import socket
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from streamtopo.broker.node import free_port
 from streamtopo.cli import main
+from tests.cli.workers import application
 from tests.kafka.brokers import emptied
 
 pytestmark = pytest.mark.kafka
@@ -56,3 +58,29 @@ def test_settings_that_do_not_fit_are_one_message(kafka: str) -> None:
     result = run(f"{kafka}?kafka.acks=1", "produce", "unfit", given="one\n")
     assert (result.exit_code, "Error: Kafka could not be written to: _INVALID_ARG" in result.output) == (1, True)
     run(kafka, "topics", "delete", "unfit")
+
+
+def test_a_password_in_the_url_is_never_shown(kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    emptied(kafka).close()
+    application(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    url = f"{kafka}?kafka.sasl.username=me&kafka.sasl.password=hunter2"
+    for arguments, code in {
+        "topics create secret --partitions 2": 0,
+        "topics describe secret --verbose": 0,
+        "topics describe secrett --verbose": 1,
+        "produce secret": 0,
+        "produce nowhere --verbose": 1,
+        "consume secret --json": 0,
+        "consume nowhere": 1,
+        "topics plan counting": 0,
+        "groups describe nowhere --verbose": 1,
+        "query counting counts": 1,
+        "reset counting --verbose": 0,
+        "worker counting --verbose": 1,
+        "topics delete secret": 0,
+        "topics delete secret --verbose": 1,
+    }.items():
+        result = run(url, *arguments.split(), given="one\n")
+        assert result.exit_code == code, result.output
+        assert "hunter2" not in result.output

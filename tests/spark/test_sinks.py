@@ -133,7 +133,7 @@ def test_types_in_sql(spark: SparkSession, log: EmbeddedLog) -> None:
         ("topic:t", 'reads "t", and cannot write into it too'),
         ("topic:nowhere", 'there is no topic "nowhere"'),
         ("sqlite:/nowhere/rows.db", "sqlite:/nowhere/rows.db: unable to open"),
-        ("postgresql://someone:secret@127.0.0.1:1/x", "^postgresql://127.0.0.1/x: connection .*refused"),
+        ("postgresql://someone:secret@127.0.0.1:1/x", r"^postgresql://\*\*\*@127.0.0.1:1/x: connection .*refused"),
     ],
 )
 def test_what_cannot_be_a_sink(spark: SparkSession, log: EmbeddedLog, into: str, said: str) -> None:

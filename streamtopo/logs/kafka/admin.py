@@ -32,6 +32,7 @@ from streamtopo.logs import GroupState, Topic
 from streamtopo.logs.kafka.failing import AWAY, MOVING, NO_SUCH, Complaints, absent, error_of, explained, reason_of
 from streamtopo.logs.kafka.settings import PATIENCE, Settings, address_in
 from streamtopo.records import Position, TopicPartition
+from streamtopo.redaction import shown_url
 
 _FIRST = 10.0
 """Seconds to wait for the first answer of a cluster, which may have been named wrongly."""
@@ -72,8 +73,8 @@ class Admin:
                 if refused is None and time.monotonic() < deadline:
                     continue
                 raise LogError(
-                    f"no broker answers at {brokers}: {reason_of(refused or error_of(error))}; is it up, and is that "
-                    "its address? (streamtopo broker up starts one on this machine)"
+                    f"no broker answers at {shown_url(brokers)}: {reason_of(refused or error_of(error))}; is it up, "
+                    "and is that its address? (streamtopo broker up starts one on this machine)"
                 ) from error
 
     # -- topics

@@ -31,6 +31,14 @@ class LogError(StreamtopoError):
     """The log refused or could not do what was asked of it."""
 
 
+class LogDamaged(LogError):
+    """The log's files hold something else than what was written to them."""
+
+    def __init__(self, message: str, problem: str = "") -> None:
+        super().__init__(message)
+        self.problem = problem or message
+
+
 class BrokerError(StreamtopoError):
     """A development broker cannot be fetched, started or ended."""
 

@@ -37,9 +37,14 @@ def opened_or_empty(url: str) -> Iterator[Log]:
 
 def missing(url: str) -> bool:
     """An embedded log whose database is not there, which opening it would create."""
+    directory = directory_of(url)
+    return directory is not None and not directory.is_file() and not (directory / "log.db").exists()
+
+
+def directory_of(url: str) -> Path | None:
+    """Of an embedded log; None for others."""
     scheme, _, rest = url.partition(":")
-    directory = Path(rest.partition("?")[0] or ".streamtopo")
-    return scheme == "embedded" and not directory.is_file() and not (directory / "log.db").exists()
+    return Path(rest.partition("?")[0] or ".streamtopo") if scheme == "embedded" else None
 
 
 def absent(url: str) -> str:

@@ -38,8 +38,8 @@ def cell(value: Any) -> str:
     return str(value)
 
 
-def counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+def counted(number: int, noun: str, plural: str = "") -> str:
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def _show_table(cells: Iterable[Iterable[str]], headings: Iterable[str]) -> None:

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from streamtopo.cli.failures import Commands
-from streamtopo.cli.opening import complete_topic, existing, opened, opened_or_empty
+from streamtopo.cli.failures import FAILED, Commands
+from streamtopo.cli.opening import absent, complete_topic, directory_of, existing, missing, opened, opened_or_empty
 from streamtopo.cli.options import json_option, log_option
 from streamtopo.cli.tables import counted, show_json, show_rows
+from streamtopo.errors import LogError
 from streamtopo.logs import Log, Topic
 from streamtopo.records import TopicPartition
 from streamtopo.redaction import shown_url
 from streamtopo.topology import valid_name
 
+if TYPE_CHECKING:
+    from streamtopo.logs.embedded.verifying import Verified
+
+ADVICE = "restore a copy of the log, or let groups go on after what is damaged (streamtopo reset --from-file)"
 topic_argument = click.argument("topic", metavar="NAME", shell_complete=complete_topic)
 
 
 @click.group(cls=Commands)
 def topics() -> None:
-    """List, create, describe, delete and plan topics."""
+    """List, create, describe, verify, delete and plan topics."""
 
 
 @topics.command("list")
@@ -112,6 +117,49 @@ def describe(topic: str, log: str, as_json: bool) -> None:
 
 def _extent(log: Log, partition: TopicPartition) -> dict[str, int]:
     return {"partition": partition.partition, "start": log.start(partition), "end": log.end(partition)}
+
+
+@topics.command()
+@click.argument("names", metavar="[NAME]...", nargs=-1, shell_complete=complete_topic)
+@log_option
+@json_option
+@click.pass_context
+def verify(context: click.Context, names: tuple[str, ...], log: str, as_json: bool) -> None:
+    """Read all records of the embedded log, or of topics NAME, and list what is damaged: exit code 1 if anything is.
+
+    Workers may go on meanwhile. A Kafka cluster checks its records by itself.
+
+    \b
+    Examples:
+      streamtopo topics verify --log embedded:elsewhere
+      streamtopo topics verify sentences word-counts --json
+    """
+    directory = directory_of(log)
+    if directory is None:
+        raise LogError("only an embedded log can be verified: a Kafka cluster checks its records by itself")
+    if missing(log):
+        raise LogError(f"{absent(log)}; look at --log")
+    from streamtopo.logs.embedded.verifying import verify as verify_log
+
+    found = verify_log(directory, names)
+    if as_json:
+        show_json(found._asdict() | {"damages": [damage._asdict() for damage in found.damages]})
+    else:
+        if found.damages:
+            headings = ("topic", "partition", "first", "last", "problem")
+            show_rows([damage._asdict() for damage in found.damages], {name: name for name in headings})
+        click.echo(_summary(found), err=bool(found.damages))
+    if found.damages:
+        context.exit(FAILED)
+
+
+def _summary(found: Verified) -> str:
+    read = f"read {counted(found.batches, 'batch', 'batches')} with {counted(found.records, 'record')} that are whole"
+    if found.unchecked:
+        read += f"; {found.unchecked:,} of these are of an earlier version and have no checksum"
+    if found.damages:
+        read = f"damage in {counted(len(found.damages), 'place')}; {read}; {ADVICE}"
+    return read
 
 
 @topics.command()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -186,3 +188,29 @@ def test_a_plan_knows_patterns_and_topics_that_are_read_and_written(run: Run, lo
         ["in-2", "source", "1", "exists"],
         ["out", "source and sink", "-", "missing"],
     ]
+
+
+def test_verify_lists_damage_and_fails_where_there_is_any(run: Run, log: Log, folder: Path) -> None:
+    log.create(Topic("t", 1))
+    log.create(Topic("u", 1))
+    for number in range(2):
+        log.append(TopicPartition("t", 0), rows(b"%d" % number))
+    result = run("topics", "verify")
+    assert (result.exit_code, result.stdout) == (0, "read 2 batches with 2 records that are whole\n")
+    with closing(sqlite3.connect(folder / ".streamtopo" / "log.db")) as connection, connection:
+        connection.execute("UPDATE batches SET appended = 1 WHERE last_offset = 0")
+    result = run("topics", "verify")
+    assert (result.exit_code, result.stdout) == (1, "t\t0\t0\t0\tits checksum is wrong\n")
+    assert result.stderr.startswith(
+        "damage in 1 place; read 1 batch with 1 record that are whole; restore a copy of the log, or"
+    )
+    found = json.loads(run("topics", "verify", "t", "--json").stdout)
+    assert found == {
+        "damages": [{"problem": "its checksum is wrong", "topic": "t", "partition": 0, "first": 0, "last": 0}],
+        "batches": 1,
+        "records": 1,
+        "unchecked": 0,
+    }
+    assert run("topics", "verify", "u").exit_code == 0
+    assert 'there is no topic "nope"' in run("topics", "verify", "nope").stderr
+    assert "only an embedded log can be verified" in run("topics", "verify", "--log", "kafka://127.0.0.1:1").stderr

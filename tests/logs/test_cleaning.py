@@ -175,13 +175,13 @@ def test_a_cleaning_that_was_disturbed_lets_no_tombstone_go(log: EmbeddedLog, cl
     log.append(T0, keyed("a- c1"))
     with log._database.connection() as connection:
         topic = int(log.topics()["t"].id)
-        cleaning = compaction(connection, topic, 0, clock, 60_000)
+        cleaning = compaction(connection, topic, T0, clock, 60_000)
         for _ in range(4):
             next(cleaning)  # it has come past the large record, and knows the batches behind it
-        _, second, _ = storage.stored(connection, topic, 0, 0, 10)
-        runs = [Run.open(*blob) for blob in storage.data(connection, topic, 0, second.last, second.last)]
+        _, second, _ = storage.stored(connection, topic, T0, 0, 10)
+        runs = [Run.open(blob, T0) for blob in storage.data(connection, topic, T0, second.last, second.last)]
         with writing(connection):
-            assert storage.replace(connection, topic, 0, [second], merge(runs, [[False, True, True]]))
+            assert storage.replace(connection, topic, T0, [second], merge(runs, [[False, True, True]]))
         deque(cleaning)
     assert values(log)[1:] == [b"1", b"1", None, b"1"]
     clock.time += 60_001
@@ -263,7 +263,7 @@ def test_a_deletion_that_was_broken_off_is_finished(log: EmbeddedLog) -> None:
     create(log)
     log.append(T0, rows(b"a"))
     with log._database.connection() as connection:
-        connection.execute("INSERT INTO deleted_topics SELECT id FROM topics")
+        connection.execute("INSERT INTO deleted_topics (id) SELECT id FROM topics")
         connection.execute("DELETE FROM topics")
     clean(log)
     with log._database.connection() as connection:

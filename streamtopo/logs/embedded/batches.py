@@ -11,7 +11,8 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from streamtopo.errors import LogError
-from streamtopo.records import Columns, Headers, join_columns, join_offsets
+from streamtopo.logs.embedded.checksums import Blob, damaged, intact
+from streamtopo.records import Columns, Headers, TopicPartition, join_columns, join_offsets
 
 MOST_BYTES = 1 << 20
 MOST_ROWS = 10_000
@@ -20,6 +21,7 @@ _HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 _PLAIN = pa.schema([("key", pa.binary()), ("value", pa.binary()), ("timestamp", pa.int64())])
 _HEADED = _PLAIN.append(pa.field("headers", _HEADERS))
 _OFFSET = pa.field("offset", pa.int64())
+_SCHEMAS = (_PLAIN, _HEADED, _PLAIN.append(_OFFSET), _HEADED.append(_OFFSET))
 
 
 class Encoded(NamedTuple):
@@ -91,6 +93,29 @@ def _encoded(batch: Any) -> Encoded:
     return Encoded(batch.num_rows, oldest, newest, sink.getvalue(), offsets)
 
 
+def opened(blob: Blob, source: TopicPartition) -> Any:
+    """The record batch in it. It is checked first: Arrow trusts what is in a batch, and may crash on damage."""
+    if not intact(blob):
+        raise damaged(source, blob.base, blob.last, "its checksum is wrong")
+    try:
+        batch = pa.ipc.open_stream(blob.data).read_next_batch()
+        if blob.crc is None:
+            _validate(batch, blob)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise damaged(source, blob.base, blob.last, str(error)) from error
+    return batch
+
+
+def _validate(batch: Any, blob: Blob) -> None:
+    """A batch of a version without checksums may hold other values than it did, but none that cannot be read."""
+    batch.validate(full=True)
+    if batch.schema not in _SCHEMAS or batch.num_rows != blob.rows:
+        raise ValueError("its columns, or the number of its records, are other ones")
+    offsets = batch.column("offset").to_pylist() if "offset" in batch.schema.names else range(blob.base, blob.last + 1)
+    if len(offsets) != blob.rows or (offsets[0], offsets[-1]) != (blob.base, blob.last):
+        raise ValueError("its offsets are other ones")
+
+
 class Run:
     """Records read from one batch: a view of its bytes, decoded when asked."""
 
@@ -102,10 +127,10 @@ class Run:
         self._gaps = gaps
 
     @classmethod
-    def open(cls, base: int, data: bytes) -> Run:
-        batch = pa.ipc.open_stream(data).read_next_batch()
+    def open(cls, blob: Blob, source: TopicPartition) -> Run:
+        batch = opened(blob, source)
         gaps = batch.column("offset").to_pylist() if "offset" in batch.schema.names else None
-        return cls(batch, base, gaps)
+        return cls(batch, blob.base, gaps)
 
     def __len__(self) -> int:
         return int(self._batch.num_rows)

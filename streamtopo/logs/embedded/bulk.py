@@ -15,8 +15,9 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from streamtopo.errors import LogError
 from streamtopo.logs.embedded import roster, storage
-from streamtopo.logs.embedded.batches import Encoded
+from streamtopo.logs.embedded.batches import Encoded, opened
 from streamtopo.logs.embedded.checkpoints import checkpoint
+from streamtopo.logs.embedded.checksums import WHOLE, Blob, check_whole
 from streamtopo.logs.embedded.database import Database, reading, wall_clock, writing
 from streamtopo.logs.embedded.storage import Extent
 from streamtopo.records import TopicPartition
@@ -92,7 +93,7 @@ class Bulk:
         start, bytes_ = whole.start, 0
         with self._database.connection() as connection, reading(connection):
             self._check(connection, whole)
-            for _, last, *_, length in self._rows(connection, "bytes", whole, times):
+            for last, length in self._rows(connection, "last_offset, bytes", whole, times):
                 bytes_ += length
                 if bytes_ >= size:
                     yield whole._replace(start=start, end=min(last + 1, whole.end))
@@ -105,42 +106,48 @@ class Bulk:
         if piece.log != self.log:
             raise LogError(f'the log at "{self._database.directory}" is another one here; executors run on its host')
         for left, page in self._pages(piece, times):
-            for base, last, oldest, newest, data in page:
-                batch = _with_offsets(pa.ipc.open_stream(data).read_next_batch(), base)
+            for blob in page:
+                batch = _with_offsets(opened(blob, piece.source), blob.base)
                 # Compaction may have joined what is left to read with what was read before.
-                if base < left.start or last >= left.end:
+                if blob.base < left.start or blob.last >= left.end:
                     batch = batch.filter(_between(batch.column("offset"), left.start, left.end - 1))
-                if oldest < times.first or newest > times.last:
+                if blob.oldest < times.first or blob.newest > times.last:
                     batch = batch.filter(_between(batch.column("timestamp"), *times))
                 if batch.num_rows:
                     yield batch
 
-    def _pages(self, piece: Slice, times: Times) -> Iterator[tuple[Slice, list[Any]]]:
+    def _pages(self, piece: Slice, times: Times) -> Iterator[tuple[Slice, list[Blob]]]:
         """Each with what was left to read when it was read."""
         left = piece
         while left.start < left.end:
             with self._database.connection() as connection, reading(connection):
-                self._check(connection, left)
-                page, size = [], 0
-                for row in self._rows(connection, "data", left, times):
-                    page.append(row)
-                    size += len(row[-1])
+                known = self._check(connection, left)._replace(end=left.end)
+                page: list[Blob] = []
+                size = 0
+                for row in self._rows(connection, WHOLE, left, times):
+                    check_whole(row[:9], left.source)
+                    page.append(Blob(*row))
+                    size += page[-1].size
                     if size >= PAGE:
                         break
+                if times == Times():
+                    found = storage.Found(page, exhausted=size < PAGE)
+                    storage.check_gaps(connection, left.source, known, left.start, found)
             yield left, page
-            left = left._replace(start=page[-1][1] + 1 if size >= PAGE else left.end)
+            left = left._replace(start=page[-1].last + 1 if size >= PAGE else left.end)
 
-    def _check(self, connection: sqlite3.Connection, left: Slice) -> None:
+    def _check(self, connection: sqlite3.Connection, left: Slice) -> Extent:
         now = storage.extent(connection, left.source)
         if now.topic != left.topic or now.start > left.start:
             raise LogError(
                 f"records of {left.source} from offset {left.start} on were deleted while they were to be read; it "
                 f"starts at {now.start} now: keep records longer than reading takes (retention.ms), and run it again"
             )
+        return now
 
-    def _rows(self, connection: sqlite3.Connection, column: str, whole: Slice, times: Times) -> Iterator[Any]:
+    def _rows(self, connection: sqlite3.Connection, columns: str, whole: Slice, times: Times) -> Iterator[Any]:
         cursor = connection.execute(
-            f"SELECT base_offset, last_offset, min_timestamp, max_timestamp, {column} FROM batches "
+            f"SELECT {columns} FROM batches "
             "WHERE topic = ? AND partition = ? AND last_offset >= ? AND base_offset < ? "
             "AND max_timestamp >= ? AND min_timestamp <= ? ORDER BY last_offset",
             (whole.topic, whole.source.partition, whole.start, whole.end, *times),
@@ -163,7 +170,7 @@ class Bulk:
                 for target, encoded in batches:
                     storage.append(connection, target, [encoded], wall_clock())
                 if note is not None:
-                    connection.execute("INSERT OR REPLACE INTO notes VALUES (?, ?)", (note, str(number)))
+                    connection.execute("INSERT OR REPLACE INTO notes (name, text) VALUES (?, ?)", (note, str(number)))
             with suppress(sqlite3.Error):  # what was written is there; a later checkpoint moves it
                 checkpoint(connection)
             return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import sqlite3
 import threading
@@ -12,13 +13,15 @@ from contextlib import closing
 from functools import partial
 from typing import NamedTuple
 
-from streamtopo.errors import LogError
+from streamtopo.errors import LogDamaged, LogError
 from streamtopo.logs import Topic
 from streamtopo.logs.embedded import storage
 from streamtopo.logs.embedded.checkpoints import Checkpoints
 from streamtopo.logs.embedded.compaction import compaction, dirty
 from streamtopo.logs.embedded.database import Database, Now, busy, full, writing
 from streamtopo.records import TopicPartition
+
+logger = logging.getLogger("streamtopo")
 
 PAUSE_MS = 1000
 """Between the end of one pass over everything and the start of the next."""
@@ -74,6 +77,7 @@ class Cleaner:
         self._pass: Iterator[int] | None = None
         self._ended = 0
         self._file = -1
+        self._damaged: set[TopicPartition] = set()
 
     def clean(self, slice_ms: float) -> bool:
         if not self._one_thread.acquire(blocking=False):
@@ -88,7 +92,7 @@ class Cleaner:
         with self._database.explained(), closing(self._connect()) as connection:
             topic = storage.extent(connection, partition).topic
             policy = Policy.of(storage.topics(connection)[partition.topic][1])
-            for written in compaction(connection, topic, partition.partition, self._now, policy.tombstones_ms):
+            for written in compaction(connection, topic, partition, self._now, policy.tombstones_ms):
                 self._wrote(written)
 
     def close(self) -> None:
@@ -153,24 +157,35 @@ class Cleaner:
                 yield from _swept(connection, partial(storage.sweep_deleted, connection, id))
             for id, topic in storage.topics(connection).values():
                 for number in range(topic.partitions):
-                    yield from self._partition(connection, id, number, Policy.of(topic))
+                    yield from self._partition(connection, id, TopicPartition(topic.name, number), Policy.of(topic))
             for id, number in storage.unswept(connection):
                 yield from _swept(connection, partial(storage.sweep, connection, id, number))
             yield from _shrink(connection)
 
-    def _partition(self, connection: sqlite3.Connection, topic: int, number: int, policy: Policy) -> Iterator[int]:
-        if policy.retention_ms >= 0 or policy.retention_bytes >= 0:
-            yield from self._retention(connection, topic, number, policy)
-        if policy.compacted and dirty(connection, topic, number, policy.dirty):
-            yield from compaction(connection, topic, number, self._now, policy.tombstones_ms)
+    def _partition(
+        self, connection: sqlite3.Connection, topic: int, source: TopicPartition, policy: Policy
+    ) -> Iterator[int]:
+        if source in self._damaged:
+            return
+        try:
+            if policy.retention_ms >= 0 or policy.retention_bytes >= 0:
+                yield from self._retention(connection, topic, source, policy)
+            if policy.compacted and dirty(connection, topic, source.partition, policy.dirty):
+                yield from compaction(connection, topic, source, self._now, policy.tombstones_ms)
+        except LogDamaged as error:
+            # It is an error for those who read it; others can go on. What is damaged stays as it is.
+            self._damaged.add(source)
+            logger.warning("%s is not cleaned any more: %s", source, error)
 
-    def _retention(self, connection: sqlite3.Connection, topic: int, number: int, policy: Policy) -> Iterator[int]:
+    def _retention(
+        self, connection: sqlite3.Connection, topic: int, source: TopicPartition, policy: Policy
+    ) -> Iterator[int]:
         """Move the start past batches that are too old, or too many; whole batches only."""
         oldest = self._now() - policy.retention_ms if policy.retention_ms >= 0 else float("-inf")
         most = policy.retention_bytes if policy.retention_bytes >= 0 else float("inf")
-        size = storage.size(connection, topic, number)
+        size = storage.size(connection, topic, source.partition)
         start, enough = 0, False
-        while not enough and (batches := storage.stored(connection, topic, number, start, LOOK)):
+        while not enough and (batches := storage.stored(connection, topic, source, start, LOOK)):
             for batch in batches:
                 enough = batch.appended >= oldest and size <= most
                 if enough:
@@ -179,7 +194,7 @@ class Cleaner:
                 start = batch.last + 1
             if start:
                 with writing(connection):
-                    storage.move_start(connection, topic, number, start)
+                    storage.move_start(connection, topic, source.partition, start)
             yield 0
 
 

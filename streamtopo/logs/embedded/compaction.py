@@ -8,8 +8,10 @@ from collections.abc import Iterator
 
 from streamtopo.logs.embedded import storage
 from streamtopo.logs.embedded.batches import MOST_BYTES, MOST_ROWS, Run, merge
+from streamtopo.logs.embedded.checksums import Blob
 from streamtopo.logs.embedded.database import Now, writing
 from streamtopo.logs.embedded.storage import Stored
+from streamtopo.records import TopicPartition
 
 MOST_KEYS = 500_000
 MOST_KEY_BYTES = 64 << 20
@@ -32,7 +34,9 @@ def dirty(connection: sqlite3.Connection, topic: int, number: int, ratio: float)
     return row is not None and row[0] >= LEAST and row[0] >= ratio * row[1]
 
 
-def compaction(connection: sqlite3.Connection, topic: int, number: int, now: Now, tombstones_ms: int) -> Iterator[int]:
+def compaction(
+    connection: sqlite3.Connection, topic: int, source: TopicPartition, now: Now, tombstones_ms: int
+) -> Iterator[int]:
     """Stops at each `yield`, of the bytes it wrote.
 
     It may be broken off anywhere, and be done by two at once: it only removes what is old.
@@ -40,34 +44,37 @@ def compaction(connection: sqlite3.Connection, topic: int, number: int, now: Now
     A tombstone stays for `tombstones_ms` after a cleaning that removed what it deletes, as in Kafka since KIP-534:
     whoever has read that meets the tombstone if reading the rest takes no longer.
     """
+    number = source.partition
     with writing(connection):
         tombstones_before = storage.cleaned_before(connection, topic, number, now() - tombstones_ms)
     latest: Latest = {}
     end = 0
-    for reached in _last_of_each_key(connection, topic, number, latest):
+    for reached in _last_of_each_key(connection, topic, source, latest):
         end = reached
         yield 0
     clean = True
-    for batches in _groups(connection, topic, number, end):
-        clean &= _rewrite(connection, topic, number, batches, (latest, tombstones_before))
+    for batches in _groups(connection, topic, source, end):
+        clean &= _rewrite(connection, topic, source, batches, (latest, tombstones_before))
         yield sum(batch.size for batch in batches)
     if clean:
         with writing(connection):
             storage.note_cleaning(connection, topic, number, end, now(), tombstones_ms / PARTS)
 
 
-def _last_of_each_key(connection: sqlite3.Connection, topic: int, number: int, latest: Latest) -> Iterator[int]:
+def _last_of_each_key(
+    connection: sqlite3.Connection, topic: int, source: TopicPartition, latest: Latest
+) -> Iterator[int]:
     """Fills `latest` with what came since the last compaction; yields the offset it has come to."""
     # What is written from now on is for the next time: else a fast writer would keep this one busy for ever.
     offset, end = connection.execute(
         "SELECT max(compacted, start_offset), next_offset FROM partitions WHERE topic = ? AND partition = ?",
-        (topic, number),
+        (topic, source.partition),
     ).fetchone() or (0, 0)
     yield offset
     size = 0
-    while offset < end and (found := storage.find(connection, topic, number, offset, MOST_ROWS, MOST_BYTES).blobs):
-        for blob in found:
-            run = Run.open(*blob).since(offset)
+    while offset < end and (blobs := _next(connection, topic, source, offset)):
+        for blob in blobs:
+            run = Run.open(blob, source).since(offset)
             latest.update(zip(run.keys(), run.offsets, strict=True))
             offset = run.offsets[-1] + 1
             size += run.key_bytes
@@ -78,11 +85,15 @@ def _last_of_each_key(connection: sqlite3.Connection, topic: int, number: int, l
     latest.pop(None, None)
 
 
-def _groups(connection: sqlite3.Connection, topic: int, number: int, end: int) -> Iterator[list[Stored]]:
+def _next(connection: sqlite3.Connection, topic: int, source: TopicPartition, offset: int) -> list[Blob]:
+    return storage.find(connection, topic, source, offset, MOST_ROWS, MOST_BYTES).blobs
+
+
+def _groups(connection: sqlite3.Connection, topic: int, source: TopicPartition, end: int) -> Iterator[list[Stored]]:
     """Neighbouring batches before `end` that together make about one full batch."""
     offset = 0
     group: list[Stored] = []
-    while batches := storage.stored(connection, topic, number, offset, LOOK):
+    while batches := storage.stored(connection, topic, source, offset, LOOK):
         for batch in batches:
             if batch.last >= end:
                 batches = []
@@ -100,10 +111,15 @@ def _groups(connection: sqlite3.Connection, topic: int, number: int, end: int) -
 
 
 def _rewrite(
-    connection: sqlite3.Connection, topic: int, number: int, batches: list[Stored], rule: tuple[Latest, int]
+    connection: sqlite3.Connection,
+    topic: int,
+    source: TopicPartition,
+    batches: list[Stored],
+    rule: tuple[Latest, int],
 ) -> bool:
     """False if the batches are not what they were: somebody else has deleted, or cleaned, some of them."""
-    runs = [Run.open(*blob) for blob in storage.data(connection, topic, number, batches[0].last, batches[-1].last)]
+    blobs = storage.data(connection, topic, source, batches[0].last, batches[-1].last)
+    runs = [Run.open(blob, source) for blob in blobs]
     if [len(run) for run in runs] != [batch.rows for batch in batches]:
         return False
     masks = [_kept(run, *rule) for run in runs]
@@ -111,7 +127,7 @@ def _rewrite(
         return True
     merged = merge(runs, masks)
     with writing(connection):
-        return storage.replace(connection, topic, number, batches, merged)
+        return storage.replace(connection, topic, source, batches, merged)
 
 
 def _kept(run: Run, latest: Latest, tombstones_before: int) -> list[bool]:

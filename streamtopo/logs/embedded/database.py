@@ -8,13 +8,14 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from streamtopo.errors import LogError
+from streamtopo.errors import LogDamaged, LogError
+from streamtopo.logs.embedded import checksums
 from streamtopo.logs.embedded.places import prepare
 
-VERSION = 2
+VERSION = 3
 PATIENCE = 10.0
 """Seconds to wait for another process's transaction."""
 
@@ -52,14 +53,16 @@ _SINCE_2 = """
 CREATE TABLE cleanings (
     topic INTEGER, partition INTEGER, before_offset INTEGER, at INTEGER NOT NULL,
     PRIMARY KEY (topic, partition, before_offset)
-) WITHOUT ROWID;
+) WITHOUT ROWID
 """
+STEPS = (_TABLES.split(";"), [_SINCE_2], list(checksums.sealing()))
+"""Each brings the tables of one version to the next."""
 
 
 class Database:
     """The connections of one process to one log; each is used by one thread at a time."""
 
-    def __init__(self, directory: Path, synchronous: str) -> None:
+    def __init__(self, directory: Path, synchronous: str, *, checked: bool = True) -> None:
         self.directory = directory.absolute()
         self.file = self.directory / "log.db"
         self._synchronous = synchronous
@@ -69,6 +72,8 @@ class Database:
         prepare(self.directory)
         with self.explained():
             self._create()
+            if checked:
+                self._check()
 
     def connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self.file, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
@@ -82,6 +87,7 @@ class Database:
                 "cache_size=-8000",
             ):
                 connection.execute(f"PRAGMA {setting}")
+            connection.create_function("seal", -1, checksums.seal, deterministic=True)
         except sqlite3.Error:
             connection.close()
             raise
@@ -114,6 +120,8 @@ class Database:
             yield
         except sqlite3.Error as error:
             raise explain(error, self.directory) from error
+        except UnicodeDecodeError as error:
+            raise LogDamaged(f'the log at "{self.directory}": a text in log.db is damaged; {_WHAT_TO_DO}') from error
         except OSError as error:
             raise LogError(
                 f'the log at "{self.directory}": {error.strerror} ({error.filename}); mend that, and run the same '
@@ -146,15 +154,20 @@ class Database:
         finally:
             connection.close()
 
+    def _check(self) -> None:
+        """The small tables, which are read all the time: batches are checked when they are read."""
+        with closing(self.connect()) as connection:
+            for damage in checksums.damages(connection):
+                raise LogDamaged(f'the log at "{self.directory}" is damaged: {damage}; {_WHAT_TO_DO}')
+
 
 def _bring_up(connection: sqlite3.Connection, version: int) -> None:
     """From an empty file, or from the tables of an earlier version."""
-    if version < 1:
-        for statement in _TABLES.split(";"):
+    for step in STEPS[version:]:
+        for statement in step:
             connection.execute(statement)
-        connection.execute("INSERT INTO meta VALUES ('id', ?), ('generation', 0)", (uuid.uuid4().hex,))
-    if version < 2:
-        connection.execute(_SINCE_2)
+    if version < 1:
+        connection.execute("INSERT INTO meta (name, value) VALUES ('id', ?), ('generation', 0)", (uuid.uuid4().hex,))
     connection.execute(f"PRAGMA user_version={VERSION}")
 
 
@@ -250,14 +263,20 @@ def name_of(error: sqlite3.Error) -> str:
     return getattr(error, "sqlite_errorname", "")
 
 
+_WHAT_TO_DO = "restore a copy, or move the directory away and start again with an empty log"
 _EXPLANATIONS: list[tuple[str, str]] = [
     ("SQLITE_BUSY", "another process has been writing for too long; look for a stopped one (ps: state T)"),
     ("SQLITE_FULL", "the disk is full; make room, and run the same command again: nothing is lost"),
     ("SQLITE_IOERR_SHMSIZE", "the disk is full; make room, and run the same command again: nothing is lost"),
     ("SQLITE_READONLY", "it cannot be written to; check the permissions of the directory and its files"),
     ("SQLITE_CANTOPEN", "it cannot be opened; check the permissions of the directory and its files"),
-    ("SQLITE_NOTADB", "log.db is not a database, or is damaged; restore a copy, or move the directory away"),
-    ("SQLITE_CORRUPT", "log.db is damaged; restore a copy, or move the directory away and start anew"),
+    ("SQLITE_NOTADB", f"log.db is not a database, or is damaged; {_WHAT_TO_DO}"),
+    ("SQLITE_CORRUPT", f"log.db is damaged; {_WHAT_TO_DO}"),
+    ("SQLITE_CONSTRAINT_TRIGGER", f"log.db is damaged; {_WHAT_TO_DO}"),
+    (
+        "SQLITE_ERROR",
+        f"a newer streamtopo, or another program, changed its tables, or they are damaged; upgrade, or {_WHAT_TO_DO}",
+    ),
     ("SQLITE_TOOBIG", "a record is too large; a record may have up to a gigabyte"),
     ("SQLITE_IOERR", "the disk failed; see the system's log, and run the same command again when it is mended"),
 ]

@@ -89,24 +89,25 @@ class Fetcher:
         if missing > 0 and after != known.end:
             found = self._find(partition, known, after, missing, room)
             size = sum(len(blob.data) for blob in found.blobs)
-            runs += [Run.open(*blob).since(after) for blob in found.blobs]
+            runs += [Run.open(blob, partition).since(after) for blob in found.blobs]
             after = runs[-1].offsets[-1] + 1 if runs else after
             after = max(known.end, after) if found.exhausted else after
         return self._hand_out(partition, runs, limit, after), size
 
     def _find(self, partition: TopicPartition, known: Extent, offset: int, limit: int, room: float) -> storage.Found:
         storage.check_inside(partition, offset, known)
-        found = storage.find(self._connection, known.topic, partition.partition, offset, limit, room)
-        if not found.blobs or found.blobs[0].base > offset:
-            self._check_gap(partition, offset, known)
+        found = storage.find(self._connection, known.topic, partition, offset, limit, room)
+        if storage.gaps(found, offset, known.end):
+            self._check_gaps(partition, offset, known, found)
         return found
 
-    def _check_gap(self, partition: TopicPartition, offset: int, known: Extent) -> None:
+    def _check_gaps(self, partition: TopicPartition, offset: int, known: Extent, found: storage.Found) -> None:
         """Compaction leaves gaps; but the records may as well have been deleted since we looked."""
         now = storage.extent(self._connection, partition)
         storage.check_inside(partition, offset, now)
         if now.topic != known.topic:
             raise LogError(f'topic "{partition.topic}" was deleted and created anew; start again to read the new one')
+        storage.check_gaps(self._connection, partition, known, offset, found)
 
     def _hand_out(self, partition: TopicPartition, runs: list[Run], limit: int, after: int) -> Batch:
         """Up to `limit` records; the rest of the batch in which that ends is kept."""

@@ -79,8 +79,9 @@ class EmbeddedLog:
         with self._database.connection() as connection, reading(connection):
             known = storage.extent(connection, source)
             storage.check_inside(source, offset, known)
-            found = storage.find(connection, known.topic, source.partition, offset, limit, most_bytes)
-        runs = [Run.open(*blob).since(offset) for blob in found.blobs]
+            found = storage.find(connection, known.topic, source, offset, limit, most_bytes)
+            storage.check_gaps(connection, source, known, offset, found)
+        runs = [Run.open(blob, source).since(offset) for blob in found.blobs]
         given, rest, last = cut(runs, limit)
         columns, offsets = join_runs(given)
         if found.exhausted and last and rest is None:
@@ -98,8 +99,8 @@ class EmbeddedLog:
     def offset_at(self, partition: TopicPartition, timestamp: int) -> int:
         with self._database.connection() as connection, reading(connection):
             known = storage.extent(connection, partition)
-            blobs = storage.not_before(connection, known, partition.partition, timestamp)
-        for run in (Run.open(*blob).since(known.start) for blob in blobs):
+            blobs = storage.not_before(connection, known, partition, timestamp)
+        for run in (Run.open(blob, partition).since(known.start) for blob in blobs):
             for offset, time in zip(run.offsets, run.timestamps(), strict=True):
                 if time >= timestamp:
                     return offset
@@ -172,7 +173,7 @@ class EmbeddedLog:
 
     def write_note(self, name: str, text: str) -> None:
         with self._database.connection() as connection, writing(connection):
-            connection.execute("INSERT OR REPLACE INTO notes VALUES (?, ?)", (name, text))
+            connection.execute("INSERT OR REPLACE INTO notes (name, text) VALUES (?, ?)", (name, text))
 
     def close(self) -> None:
         """Members that have not left do so now, also those that nobody refers to any more."""

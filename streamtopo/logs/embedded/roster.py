@@ -58,7 +58,8 @@ def share(connection: sqlite3.Connection, roster: Roster, member: str) -> set[To
 
 def register(connection: sqlite3.Connection, group: str, member: str, topics: Subscription) -> None:
     connection.execute(
-        "INSERT INTO members VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET topics = excluded.topics",
+        "INSERT INTO members (id, group_name, topics, pid) VALUES (?, ?, ?, ?) "
+        "ON CONFLICT (id) DO UPDATE SET topics = excluded.topics",
         (member, group, json.dumps(topics), os.getpid()),
     )
     bump(connection)
@@ -99,7 +100,8 @@ def write_positions(
     connection: sqlite3.Connection, group: str, positions: Mapping[TopicPartition, Position], ids: Mapping[str, int]
 ) -> None:
     connection.executemany(
-        "INSERT INTO positions VALUES (?, ?, ?, ?, ?) ON CONFLICT (group_name, topic, partition) "
+        "INSERT INTO positions (group_name, topic, partition, next_offset, metadata) VALUES (?, ?, ?, ?, ?) "
+        "ON CONFLICT (group_name, topic, partition) "
         "DO UPDATE SET next_offset = excluded.next_offset, metadata = excluded.metadata",
         [(group, ids[part.topic], part.partition, *position) for part, position in positions.items()],
     )

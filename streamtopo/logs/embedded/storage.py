@@ -6,11 +6,12 @@ import json
 import sqlite3
 from collections.abc import Iterable
 from itertools import accumulate
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from streamtopo.errors import LogError
 from streamtopo.logs import Topic
 from streamtopo.logs.embedded.batches import Encoded
+from streamtopo.logs.embedded.checksums import FACTS, WHOLE, Blob, check_whole, checksum, damaged
 from streamtopo.logs.topics import check_equal
 from streamtopo.records import TopicPartition
 
@@ -24,11 +25,6 @@ class Extent(NamedTuple):
     topic: int
     start: int
     end: int
-
-
-class Blob(NamedTuple):
-    base: int
-    data: bytes
 
 
 class Found(NamedTuple):
@@ -67,7 +63,7 @@ def delete(connection: sqlite3.Connection, name: str) -> int:
     connection.execute("DELETE FROM topics WHERE id = ?", row)
     for table in ("partitions", "positions", "owners", "cleanings"):
         connection.execute(f"DELETE FROM {table} WHERE topic = ?", row)
-    connection.execute("INSERT INTO deleted_topics VALUES (?)", row)
+    connection.execute("INSERT INTO deleted_topics (id) VALUES (?)", row)
     bump(connection)
     return int(row[0])
 
@@ -112,30 +108,31 @@ def append(connection: sqlite3.Connection, target: TopicPartition, batches: Iter
 
 
 def _insert(connection: sqlite3.Connection, place: tuple[int, int, int, int], batch: Encoded, appended: int) -> None:
+    facts = (*place, batch.rows, batch.min_timestamp, batch.max_timestamp, appended, batch.size)
     connection.execute(
-        "INSERT INTO batches VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (*place, batch.rows, batch.min_timestamp, batch.max_timestamp, appended, batch.size, batch.data),
+        f"INSERT INTO batches ({FACTS}, data, crc) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (*facts, batch.data, checksum(facts, batch.data)),
     )
 
 
 def find(
-    connection: sqlite3.Connection, topic: int, partition: int, offset: int, limit: int, most_bytes: float
+    connection: sqlite3.Connection, topic: int, source: TopicPartition, offset: int, limit: int, most_bytes: float
 ) -> Found:
     """The batches that hold the next `limit` records, still encoded; fewer where they pass `most_bytes`."""
     cursor = connection.execute(
-        "SELECT base_offset, last_offset, count, bytes, data FROM batches "
-        "WHERE topic = ? AND partition = ? AND last_offset >= ? ORDER BY last_offset",
-        (topic, partition, offset),
+        f"SELECT {WHOLE} FROM batches WHERE topic = ? AND partition = ? AND last_offset >= ? ORDER BY last_offset",
+        (topic, source.partition, offset),
     )
     blobs, rows, size = [], 0, 0
     try:
-        for base, last, count, length, data in cursor:
-            blobs.append(Blob(base, data))
-            size += length
-            if base >= offset:
-                rows += count
-            elif count == last - base + 1:
-                rows += last - offset + 1
+        for row in cursor:
+            check_whole(row[:9], source)
+            blobs.append(blob := Blob(*row))
+            size += len(blob.data)
+            if blob.base >= offset:
+                rows += blob.rows
+            elif blob.rows == blob.last - blob.base + 1:
+                rows += blob.last - offset + 1
             if rows >= limit or size >= most_bytes:
                 return Found(blobs, exhausted=False)
         return Found(blobs, exhausted=True)
@@ -143,14 +140,66 @@ def find(
         cursor.close()
 
 
-def not_before(connection: sqlite3.Connection, known: Extent, partition: int, timestamp: int) -> list[Blob]:
+def gaps(found: Found, offset: int, end: int) -> list[tuple[int, int]]:
+    """Neighbouring offsets, of those from this one on that were looked for, in no batch."""
+    starts = [offset, *(blob.last + 1 for blob in found.blobs)]
+    stops = [blob.base for blob in found.blobs] + ([end] if found.exhausted else [])
+    return [(start, stop) for start, stop in zip(starts, stops, strict=False) if start < stop]
+
+
+def check_gaps(
+    connection: sqlite3.Connection, source: TopicPartition, known: Extent, offset: int, found: Found
+) -> None:
+    """Compaction leaves gaps. In a topic that was never compacted they are batches that the index has lost."""
+    missing = gaps(found, offset, known.end)
+    if not missing:
+        return
+    start, stop = missing[0]
+    if compacted(connection, known.topic, source.partition):
+        if start > offset:
+            return
+        stop = 1 + _last_before(connection, known.topic, source.partition, stop)
+    if start < stop:
+        raise damaged(source, start, stop - 1, "the database does not find them")
+
+
+def _last_before(connection: sqlite3.Connection, topic: int, partition: int, stop: int) -> int:
+    """Of the batch in front of what a search found: where the index is damaged, this is a batch that it passed over.
+
+    The index says what it said in the search; the table has the same offset a second time.
+    """
+    row = connection.execute(
+        "SELECT stored.last_offset FROM batches found JOIN batches stored ON stored.rowid = found.rowid "
+        "WHERE found.topic = ? AND found.partition = ? AND found.last_offset < ? "
+        "ORDER BY found.last_offset DESC LIMIT 1",
+        (topic, partition, stop),
+    ).fetchone()
+    return -1 if row is None else int(row[0])
+
+
+def compacted(connection: sqlite3.Connection, topic: int, partition: int) -> bool:
+    row = connection.execute(
+        "SELECT p.compacted, t.config FROM partitions p JOIN topics t ON t.id = p.topic "
+        "WHERE p.topic = ? AND p.partition = ?",
+        (topic, partition),
+    ).fetchone()
+    return row is None or row[0] > 0 or "compact" in json.loads(row[1]).get("cleanup.policy", "")
+
+
+def not_before(connection: sqlite3.Connection, known: Extent, source: TopicPartition, timestamp: int) -> list[Blob]:
     """Batches whose newest record is of this time or later: the first two, as what is new in one may be deleted."""
     rows = connection.execute(
-        "SELECT base_offset, data FROM batches "
+        f"SELECT {WHOLE} FROM batches "
         "WHERE topic = ? AND partition = ? AND last_offset >= ? AND max_timestamp >= ? ORDER BY last_offset LIMIT 2",
-        (known.topic, partition, known.start, timestamp),
+        (known.topic, source.partition, known.start, timestamp),
     )
-    return [Blob(*row) for row in rows.fetchall()]
+    return _blobs(rows.fetchall(), source)
+
+
+def _blobs(rows: list[Any], source: TopicPartition) -> list[Blob]:
+    for row in rows:
+        check_whole(row[:9], source)
+    return [Blob(*row) for row in rows]
 
 
 def check_inside(source: TopicPartition, offset: int, known: Extent) -> None:
@@ -223,13 +272,15 @@ class Stored(NamedTuple):
     size: int
 
 
-def stored(connection: sqlite3.Connection, topic: int, partition: int, offset: int, limit: int) -> list[Stored]:
+def stored(connection: sqlite3.Connection, topic: int, source: TopicPartition, offset: int, limit: int) -> list[Stored]:
     rows = connection.execute(
         "SELECT base_offset, last_offset, count, appended, bytes FROM batches "
         "WHERE topic = ? AND partition = ? AND last_offset >= ? ORDER BY last_offset LIMIT ?",
-        (topic, partition, offset, limit),
-    )
-    return [Stored(*row) for row in rows.fetchall()]
+        (topic, source.partition, offset, limit),
+    ).fetchall()
+    for row in rows:
+        check_whole(row, source)
+    return [Stored(*row) for row in rows]
 
 
 def size(connection: sqlite3.Connection, topic: int, partition: int) -> int:
@@ -237,20 +288,22 @@ def size(connection: sqlite3.Connection, topic: int, partition: int) -> int:
     return int((row.fetchone() or (0,))[0])
 
 
-def data(connection: sqlite3.Connection, topic: int, partition: int, first: int, last: int) -> list[Blob]:
+def data(connection: sqlite3.Connection, topic: int, source: TopicPartition, first: int, last: int) -> list[Blob]:
     """The data of neighbouring batches, by their last offsets."""
     rows = connection.execute(
-        "SELECT base_offset, data FROM batches WHERE topic = ? AND partition = ? AND last_offset BETWEEN ? AND ? "
+        f"SELECT {WHOLE} FROM batches WHERE topic = ? AND partition = ? AND last_offset BETWEEN ? AND ? "
         "ORDER BY last_offset",
-        (topic, partition, first, last),
+        (topic, source.partition, first, last),
     )
-    return [Blob(*row) for row in rows.fetchall()]
+    return _blobs(rows.fetchall(), source)
 
 
-def replace(connection: sqlite3.Connection, topic: int, partition: int, old: list[Stored], new: list[Encoded]) -> bool:
+def replace(
+    connection: sqlite3.Connection, topic: int, source: TopicPartition, old: list[Stored], new: list[Encoded]
+) -> bool:
     """Put compacted batches in place of neighbouring ones; False if those are not what they were."""
-    first, last = old[0].last, old[-1].last
-    if stored(connection, topic, partition, first, len(old)) != old:
+    first, last, partition = old[0].last, old[-1].last, source.partition
+    if stored(connection, topic, source, first, len(old)) != old:
         return False
     connection.execute(
         "DELETE FROM batches WHERE topic = ? AND partition = ? AND last_offset BETWEEN ? AND ?",
@@ -281,7 +334,10 @@ def note_cleaning(
         "SELECT at FROM cleanings WHERE topic = ? AND partition = ? ORDER BY before_offset DESC", (topic, partition)
     ).fetchone()
     if last is None or not 0 <= at - last[0] < apart_ms:
-        connection.execute("INSERT OR IGNORE INTO cleanings VALUES (?, ?, ?, ?)", (topic, partition, before, at))
+        connection.execute(
+            "INSERT OR IGNORE INTO cleanings (topic, partition, before_offset, at) VALUES (?, ?, ?, ?)",
+            (topic, partition, before, at),
+        )
 
 
 def cleaned_before(connection: sqlite3.Connection, topic: int, partition: int, time: int) -> int:

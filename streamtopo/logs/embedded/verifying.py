@@ -1,0 +1,91 @@
+"""Reads all of a log to find what is damaged, and goes on behind it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+from streamtopo.errors import LogDamaged, LogError
+from streamtopo.logs.embedded import checksums, storage
+from streamtopo.logs.embedded.batches import opened
+from streamtopo.logs.embedded.database import Database, explain, reading
+from streamtopo.records import TopicPartition
+
+PAGE = 8 << 20
+"""Bytes of batches that are read in one transaction."""
+
+
+class Damage(NamedTuple):
+    """Records from `first` to `last`, or what is not of one topic: a small table, or the structure of the file."""
+
+    problem: str
+    topic: str | None = None
+    partition: int | None = None
+    first: int | None = None
+    last: int | None = None
+
+
+class Verified(NamedTuple):
+    damages: list[Damage]
+    batches: int
+    records: int
+    unchecked: int
+    """Batches of versions that wrote no checksums: they can be read, but may hold other values."""
+
+
+def verify(directory: Path, topics: Collection[str]) -> Verified:
+    """All of the log; of the batches those of these topics, or of all topics if none is named."""
+    with closing(Database(directory, "FULL", checked=False)) as database, database.connection() as connection:
+        damages = [Damage(problem) for problem in (*_structure(connection), *checksums.damages(connection))]
+        blobs = rows = unchecked = 0
+        try:
+            known = storage.topics(connection)
+            for name in set(topics) - known.keys():
+                raise LogError(f'there is no topic "{name}" in "{directory}"; the topics are {", ".join(known)}')
+            for name in sorted(topics or known):
+                for number in range(known[name][1].partitions):
+                    for found in _read(connection, TopicPartition(name, number)):
+                        if isinstance(found, Damage):
+                            damages.append(found)
+                        else:
+                            blobs, rows, unchecked = blobs + 1, rows + found.rows, unchecked + (found.crc is None)
+        except (sqlite3.Error, ValueError) as error:
+            reason = explain(error, directory) if isinstance(error, sqlite3.Error) else error
+            damages.append(Damage(f"reading ended here: {reason}"))
+        return Verified(damages, blobs, rows, unchecked)
+
+
+def _structure(connection: sqlite3.Connection) -> Iterator[str]:
+    """What SQLite finds wrong with its own pages and indexes."""
+    try:
+        for (line,) in connection.execute("PRAGMA integrity_check").fetchall():
+            if line != "ok":
+                yield line
+    except sqlite3.Error as error:
+        yield str(error)
+
+
+def _read(connection: sqlite3.Connection, source: TopicPartition) -> Iterator[checksums.Blob | Damage]:
+    """Each batch of the partition that is whole, and what is damaged."""
+    offset, end = -1, 0
+    while offset < end:
+        with reading(connection):
+            known = storage.extent(connection, source)
+            offset, end = max(offset, known.start), known.end
+            found = storage.find(connection, known.topic, source, offset, 1 << 62, PAGE)
+            compacted = storage.compacted(connection, known.topic, source.partition)
+        if not compacted:
+            for start, stop in storage.gaps(found, offset, end):
+                yield Damage("the database does not find the records", *source, start, stop - 1)
+        for blob in found.blobs:
+            try:
+                opened(blob, source)
+            except LogDamaged as error:
+                yield Damage(error.problem, *source, blob.base, blob.last)
+            else:
+                yield blob
+        # The offset in the index, which led here, may be what is damaged; it is not to lead back.
+        offset = end if found.exhausted else max(offset, found.blobs[-1].last) + 1

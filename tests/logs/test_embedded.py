@@ -19,7 +19,7 @@ import pytest
 
 from streamtopo.errors import LogError
 from streamtopo.logs import Topic
-from streamtopo.logs.embedded import EmbeddedLog, EmbeddedMember, checkpoints, database
+from streamtopo.logs.embedded import EmbeddedLog, EmbeddedMember, checkpoints, checksums, database
 from streamtopo.records import Position
 from tests.logs.child import Child, until
 from tests.logs.records import DONE, NOT_DONE, T0, T1, UNKNOWN, at, drain, join, numbered, rows, settled, values
@@ -237,6 +237,7 @@ def test_an_unknown_commit_is_settled_by_looking(log: EmbeddedLog, happens: bool
     settled(member)
     member._connection.close()
     member._connection = failing = sqlite3.connect(log.path / "log.db", isolation_level=None, factory=Failing)
+    failing.create_function("seal", -1, checksums.seal)
     failing.happens = happens
     member.send(T0, rows(b"a"))
     committed = member.commit(at(1, 1))

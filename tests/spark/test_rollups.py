@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -216,7 +215,7 @@ def test_a_view_waits_for_records_that_can_be_counted(spark: SparkSession, log: 
 def test_a_log_that_was_restored_from_an_older_copy_is_refused(spark: SparkSession, log: EmbeddedLog) -> None:
     feed(log, 0, (1, "a 5"), (1, "a 5"))
     run(spark, merged, log)
-    with sqlite3.connect(log.path / "log.db") as database:  # as it was before the second record
+    with log._database.connection() as database:  # as it was before the second record
         database.execute("UPDATE partitions SET next_offset = 1")
     with pytest.raises(
         StreamtopoError, match="has read t/0 up to offset 2, and it ends at 1: the log is an older copy"

@@ -157,14 +157,17 @@ class RocksStore:
         self._origins: dict[str, tuple[str, str]] = {}
         self._readers: WeakSet[Snapshot] = WeakSet()
         self._lock = threading.Lock()
+        self._calls = 0
+        """That read just now, in any thread."""
+        self._call_ended = threading.Condition(self._lock)
         options = memory.options()
         with explained(self.path):
             # The family is named because else, at the second opening, it has the options, and a cache, of its own.
             self._rows: Rdict | None = Rdict(str(self.path), options, {"default": options})
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        with explained(self.path):
-            return self._opened().get(list(keys))  # type: ignore[return-value]
+        with explained(self.path), self._reading() as rows:
+            return rows.get(list(keys))  # type: ignore[return-value]
 
     def scan(self, start: bytes, stop: bytes, *, reverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
         """The rows with start <= key < stop as they were when the scan began."""
@@ -225,6 +228,7 @@ class RocksStore:
         with self._lock:
             rows, self._rows = self._rows, None
             readers, self._readers = list(self._readers), WeakSet()
+            self._call_ended.wait_for(lambda: self._calls == 0)
         if rows is None:
             return
         for reader in readers:  # an open iterator would keep the database, and RocksDB's lock, open
@@ -261,6 +265,19 @@ class RocksStore:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         if too_long:
             raise StoreError(f'the state in "{self.path}" cannot be flushed to the disk; its file LOG says why')
+
+    @contextmanager
+    def _reading(self) -> Iterator[Rdict]:
+        """The rows for one call; `close` waits for its end, because rocksdict refuses to close what a call uses."""
+        with self._lock:
+            rows = self._opened()
+            self._calls += 1
+        try:
+            yield rows
+        finally:
+            with self._lock:
+                self._calls -= 1
+                self._call_ended.notify_all()
 
     def _reader(self, stop: bytes | None) -> Snapshot:
         options = ReadOptions()

@@ -474,3 +474,35 @@ def test_a_damaged_database_is_one_clear_error(tmp_path: Path) -> None:
     rebuilt = "move it away, and it is rebuilt from its changelogs"
     with pytest.raises(StoreError, match=rf'the state in ".*rows" cannot be used: Corruption: .*; {rebuilt}'):
         RocksStore(tmp_path / "rows", MemoryBudget())
+
+
+# -- other threads read while it is closed
+
+
+def test_a_store_that_is_read_by_others_is_flushed_as_it_closes(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    memory, keys = MemoryBudget(8 << 20), [b"s\0%d" % number for number in range(2000)]
+    for turn in range(20):
+        store = RocksStore(tmp_path / "rows", memory)
+        store.write(dict.fromkeys(keys, b"%d" % turn * 50), {"s": turn})
+        barrier = threading.Barrier(5)
+
+        def read(store: RocksStore = store, barrier: threading.Barrier = barrier) -> None:
+            with suppress(StoreError):
+                store.get_many(keys)
+                barrier.wait()
+                while True:
+                    store.get_many(keys)
+
+        readers = [threading.Thread(target=read) for _ in range(4)]
+        for one in readers:
+            one.start()
+        barrier.wait()
+        store.close()
+        for one in readers:
+            one.join()
+        again = RocksStore(tmp_path / "rows", memory)
+        assert (again.position("s"), again.get_many(keys[:1])) == (turn, [b"%d" % turn * 50])
+        again.close()
+    assert not caplog.records

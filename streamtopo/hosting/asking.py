@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import Executor
 from itertools import islice
 from typing import Any, TypeVar
 
-from streamtopo.durations import milliseconds
 from streamtopo.hosting.answers import Answer, Found, NotOwner, Restoring
-from streamtopo.hosting.query import AGAIN, Query
+from streamtopo.hosting.query import Query
+from streamtopo.hosting.waiting import Patience
 from streamtopo.stores import StoreSpec
 from streamtopo.stores.versions import Version
 from streamtopo.stores.views import Pair
@@ -25,11 +24,11 @@ _PAGE = 500
 class AsyncQuery:
     """`near` asks this process alone, which takes microseconds; `far` asks others too, from one of these threads."""
 
-    def __init__(self, near: Query, far: Query, wait: str | int, threads: Callable[[], Executor]) -> None:
+    def __init__(self, near: Query, far: Query, patience: Patience, threads: Callable[[], Executor]) -> None:
         self._threads = threads
         self._near = near
         self._far = far
-        self._wait = milliseconds(wait) / 1000
+        self._patience = patience
 
     @property
     def spec(self) -> StoreSpec:
@@ -39,7 +38,7 @@ class AsyncQuery:
         return (await self.find(key)).value
 
     async def find(self, key: Any) -> Found:
-        return await self._patient(lambda: self._find(key))
+        return await self._patience.until_async(lambda: self._find(key))
 
     async def ask(self, key: Any) -> Answer:
         try:
@@ -57,16 +56,16 @@ class AsyncQuery:
         return self._pairs(self._far.all)
 
     async def count(self) -> int:
-        return await self._patient(lambda: self._beside(self._far.count))
+        return await self._patience.until_async(lambda: self._beside(self._far.count))
 
     async def window(self, key: Any, start: int | None = None, stop: int | None = None) -> list[Pair]:
-        return await self._patient(lambda: self._beside(self._far.window, key, start, stop))
+        return await self._patience.until_async(lambda: self._beside(self._far.window, key, start, stop))
 
     async def session(self, key: Any, start: int | None = None, stop: int | None = None) -> list[Pair]:
-        return await self._patient(lambda: self._beside(self._far.session, key, start, stop))
+        return await self._patience.until_async(lambda: self._beside(self._far.session, key, start, stop))
 
     async def versioned(self, key: Any, as_of: int | None = None) -> Version | None:
-        return await self._patient(lambda: self._beside(self._far.versioned, key, as_of))
+        return await self._patience.until_async(lambda: self._beside(self._far.versioned, key, as_of))
 
     def _beside(self, question: Callable[..., Result], *arguments: Any) -> Awaitable[Result]:
         return asyncio.get_running_loop().run_in_executor(self._threads(), question, *arguments)
@@ -78,17 +77,18 @@ class AsyncQuery:
             return await self._beside(self._far.find, key)
 
     async def _pairs(self, rows: Callable[[], Iterator[Pair]]) -> AsyncIterator[Pair]:
-        pairs = await self._patient(lambda: self._beside(rows))
-        while page := await self._beside(lambda: list(islice(pairs, _PAGE))):
+        pairs = await self._patience.until_async(lambda: self._beside(rows))
+        while page := await self._patience.until_async(lambda: self._beside(_page, pairs)):
             for pair in page:
                 yield pair
 
-    async def _patient(self, attempt: Callable[[], Awaitable[Result]]) -> Result:
-        deadline = time.monotonic() + self._wait
-        while True:
-            try:
-                return await attempt()
-            except (NotOwner, Restoring):
-                if time.monotonic() >= deadline:
-                    raise
-            await asyncio.sleep(AGAIN)
+
+def _page(pairs: Iterator[Pair]) -> list[Pair]:
+    """The next rows; where a task goes away in the middle of them, those before that."""
+    page: list[Pair] = []
+    try:
+        page.extend(islice(pairs, _PAGE))
+    except (NotOwner, Restoring):
+        if not page:
+            raise
+    return page

@@ -58,6 +58,10 @@ class Committed:
         """The latest time of the store's rows as of the last commit."""
         return self._task(place).committed_time_of(place.store)
 
+    def tasks(self) -> list[tuple[list[TaskId], list[TaskId]]]:
+        """Of each worker those that are at work, and those that are being restored."""
+        return [(list(worker.tasks), list(worker.opening)) for worker in self._workers()]
+
     def _row(self, place: Place, key: bytes) -> bytes | None:
         task = self._task(place)
         try:

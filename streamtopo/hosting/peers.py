@@ -123,11 +123,12 @@ class Peers:
     def _owner(self, place: Place) -> str | None:
         """The address of whoever works on the task's partitions."""
         topics = self._plan().topics[place.task.subtopology]
-        owners = self._owners()
+        owners = self.owners()
         addresses = (owners.get(TopicPartition(topic, place.task.partition)) for topic in topics)
         return next((address for address in addresses if address), None)
 
-    def _owners(self) -> dict[TopicPartition, str]:
+    def owners(self) -> dict[TopicPartition, str]:
+        """The addresses of those who answer, by what they work on; as of a moment ago."""
         with self._lock:
             until, owners = self._known
             if time.monotonic() > until:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator
-from heapq import merge
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol
 
-from streamtopo.durations import milliseconds
 from streamtopo.engine.plan import Plan
 from streamtopo.engine.task import TaskId
 from streamtopo.hosting.answers import Answer, Found, NotOwner, QueryError, Restoring, UnknownStore
+from streamtopo.hosting.reading import Patient, Reading
 from streamtopo.hosting.spans import Place, Rows, Span, segment_bytes
+from streamtopo.hosting.waiting import Patience
 from streamtopo.partitioning import partition_of
 from streamtopo.stores import Kind, StoreSpec
 from streamtopo.stores.extent import Extent
@@ -19,10 +18,6 @@ from streamtopo.stores.versions import Version, as_of, latest
 from streamtopo.stores.views import Pair, after_prefix
 from streamtopo.windows import FOREVER, Windowed
 
-Result = TypeVar("Result")
-
-AGAIN = 0.01
-"""Seconds between two attempts while a query waits."""
 _BY_KEY = (Kind.KEY_VALUE, Kind.TIMESTAMPED, Kind.VERSIONED)
 _WINDOWS = (Kind.WINDOW, Kind.TIMESTAMPED_WINDOW)
 _INSTEAD = {
@@ -72,17 +67,22 @@ def known(plan: Plan, store: str) -> Known:
 class Query:
     """A store as it was at the last commit; any thread may ask. Of a store with versions the latest are its rows.
 
-    A row that cannot be had now raises `NotOwner` or `Restoring`, after `wait`. With `partition` only that one is
-    asked, for keys that lie elsewhere than their hash says.
+    A row that cannot be had now raises `NotOwner` or `Restoring`, when there is no patience left. With `partition` only
+    that one is asked, for keys that lie elsewhere than their hash says.
     """
 
     def __init__(
-        self, plan: Callable[[], Plan], source: Source, store: str, wait: str | int = 0, partition: int | None = None
+        self,
+        plan: Callable[[], Plan],
+        source: Source,
+        store: str,
+        patience: Patience | None = None,
+        partition: int | None = None,
     ) -> None:
         self._plan = plan
         self._source = source
         self._known = known(plan(), store)
-        self._wait = milliseconds(wait) / 1000
+        self._patience = patience or Patience()
         self._only = partition
         self._partitions()
 
@@ -96,7 +96,7 @@ class Query:
     def find(self, key: Any) -> Found:
         """The value with its timestamp."""
         data, place = self._by_key(key, "get")
-        return self._patient(lambda: self._found(self._source.get(place, data)))
+        return self._patience.until(lambda: self._found(self._source.get(place, data)))
 
     def ask(self, key: Any) -> Answer:
         """For `match`: what would be raised is returned."""
@@ -111,13 +111,13 @@ class Query:
         Windows and sessions: by their time, in milliseconds, which is when a window starts, and when a session ends.
         They come in spans of time, and in each in the order of the keys' bytes.
         """
-        return self._decoded(self._rows(self._span(start, stop, reverse)))
+        return self._pairs(self._span(start, stop, reverse))
 
     def prefix(self, prefix: bytes | str) -> Iterator[Pair]:
         """Rows whose key's bytes begin with this."""
         self._check(_BY_KEY, "prefix")
         start = prefix.encode() if isinstance(prefix, str) else prefix
-        return self._decoded(self._rows(Span(start, after_prefix(start))))
+        return self._pairs(Span(start, after_prefix(start)))
 
     def window(self, key: Any, start: int | None = None, stop: int | None = None) -> list[Pair]:
         """A key's windows that start from `start` to `stop`, in milliseconds, both included; the oldest first."""
@@ -135,14 +135,16 @@ class Query:
         self._check((Kind.VERSIONED,), "versioned")
         data, place = self._by_key(key, "versioned")
         time = None if as_of is None else _time(as_of)
-        return self._patient(lambda: self._version(place, data, time))
+        return self._patience.until(lambda: self._version(place, data, time))
 
     def all(self) -> Iterator[Pair]:
         return self.range()
 
     def count(self) -> int:
         """Reads all rows to count them."""
-        return sum(1 for _ in (self.all() if self.spec.kind is Kind.VERSIONED else self._rows(self._span())))
+        if self.spec.kind is Kind.VERSIONED:
+            return sum(1 for _ in self.all())
+        return sum(1 for _ in Patient(self._rows(self._span()), self._patience))
 
     # -- inside
 
@@ -192,16 +194,6 @@ class Query:
             raise QueryError(f'store "{self.spec.name}" has the partitions 0 to {count - 1}, not {self._only}')
         return [self._only]
 
-    def _patient(self, attempt: Callable[[], Result]) -> Result:
-        deadline = time.monotonic() + self._wait
-        while True:
-            try:
-                return attempt()
-            except (NotOwner, Restoring):
-                if time.monotonic() >= deadline:
-                    raise
-            time.sleep(AGAIN)
-
     def _found(self, data: bytes | None) -> Found:
         spec = self.spec
         if data is None:
@@ -223,19 +215,25 @@ class Query:
     def _of_key(self, key: Any, start: int, stop: int) -> list[Pair]:
         inner = self._encoded(None if key is None else Windowed(key, 0, 0))[: -self.spec.key.window_bytes]
         place, span = self._place(inner), Span(extent=Extent(inner, inner, start, stop))
-        return self._patient(lambda: list(self._decoded(self._source.scan(place, span))))
+        return self._patience.until(lambda: list(self._decoded(self._source.scan(place, span))))
+
+    def _pairs(self, span: Span) -> Iterator[Pair]:
+        return Patient(self._decoded(self._rows(span)), self._patience)
 
     def _decoded(self, rows: Rows) -> Iterator[Pair]:
-        decode, cut = self.spec.key.decode, segment_bytes(self.spec)
-        found = ((key, self._found(data).value) for key, data in rows)
-        return ((decode(key[cut:]), value) for key, value in found if value is not None)
+        """Can be asked for the next one after a refusal if `rows` can be, which a generator could not."""
+        decode, cut, found = self.spec.key.decode, segment_bytes(self.spec), self._found
 
-    def _rows(self, span: Span) -> Rows:
-        """Of all partitions, in one order; all are found before the first row is given out."""
+        def pair(row: tuple[bytes, bytes]) -> Pair:
+            return decode(row[0][cut:]), found(row[1]).value
+
+        return filter(lambda pair: pair[1] is not None, map(pair, rows))
+
+    def _rows(self, span: Span) -> Reading:
+        """Of all partitions, in one order."""
         spec, number = self._known
         places = [Place(spec.name, TaskId(number, partition)) for partition in self._partitions()]
-        parts = self._patient(lambda: [self._source.scan(place, span) for place in places])
-        return merge(*parts, key=lambda row: row[0], reverse=span.reverse)
+        return self._patience.until(lambda: Reading(self._source, places, span))
 
 
 def _times(start: Any, stop: Any) -> tuple[int, int]:

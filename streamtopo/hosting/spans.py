@@ -42,6 +42,10 @@ class Span(NamedTuple):
         """What of it comes after a row."""
         return self._replace(stop=key) if self.reverse else self._replace(start=key + b"\0")
 
+    def from_(self, key: bytes) -> Span:
+        """What of it comes after a row, and that row."""
+        return self._replace(stop=key + b"\0") if self.reverse else self._replace(start=key)
+
 
 def rows_in(reader: Reader, spec: StoreSpec, span: Span, times: Times) -> Rows:
     """In the order of their keys as they lie in the store. Rows past the store's retention are not seen."""

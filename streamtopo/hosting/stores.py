@@ -11,6 +11,7 @@ from streamtopo.hosting.asking import AsyncQuery
 from streamtopo.hosting.committed import Committed
 from streamtopo.hosting.peers import GroupOf, Peers, Wherever
 from streamtopo.hosting.query import Query
+from streamtopo.hosting.waiting import Moves, Patience
 
 _AT_ONCE = 64
 """Questions of loops that threads see to. One that asks a process that hangs takes seconds, so there are many."""
@@ -33,10 +34,11 @@ class Stores:
         self.local = Committed(workers)
         self._peers = Peers(group_of, group, plan, address, token)
         self._wherever = Wherever(self.local, self._peers)
+        self._moves = Moves(lambda: (self.local.tasks(), self._peers.owners()))
         self._threads: ThreadPoolExecutor | None = None
 
     def query(self, store: str, wait: str | int = 0, partition: int | None = None) -> Query:
-        return Query(self.plan, self._wherever, store, wait, partition)
+        return Query(self.plan, self._wherever, store, Patience(self._moves, wait), partition)
 
     def close(self) -> None:
         self._peers.close()
@@ -45,8 +47,9 @@ class Stores:
             threads.shutdown(wait=False)
 
     def query_async(self, store: str, wait: str | int = 0, partition: int | None = None) -> AsyncQuery:
-        near = Query(self.plan, self.local, store, 0, partition)
-        return AsyncQuery(near, Query(self.plan, self._wherever, store, 0, partition), wait, self._asking)
+        near = Query(self.plan, self.local, store, None, partition)
+        far = Query(self.plan, self._wherever, store, None, partition)
+        return AsyncQuery(near, far, Patience(self._moves, wait), self._asking)
 
     def _asking(self) -> ThreadPoolExecutor:
         """Not the loop's own threads, which are few, and which the service needs for other things."""

@@ -344,6 +344,38 @@ def test_a_scan_that_is_open_as_its_task_closes_ends_with_a_typed_answer(app: Ap
         list(rows)
 
 
+def test_a_range_waits_for_the_rest_when_its_tasks_move(app: App, url: str, options: dict[str, Any]) -> None:
+    """Another app takes some of the tasks in the middle of it, and gives them back."""
+    for number in range(5000):
+        app.produce("in", "x", key=str(number))
+    until(lambda: app.query("counts").count() == 5000 + len(WORDS))
+    expected = sorted([*map(str, range(5000)), *WORDS])
+    forward, backward = app.query("counts", wait=PATIENCE).all(), app.query("counts", wait=PATIENCE).range(reverse=True)
+    found, before = [next(forward)[0]], [next(backward)[0]]
+    with host(counting(), url, **options) as other:
+        until(lambda: (metrics := other.metrics()) and metrics.tasks)
+        with pytest.raises((NotOwner, Restoring)):
+            app.query("counts").count()
+    assert found + [key for key, _ in forward] == expected
+    assert before + [key for key, _ in backward] == expected[::-1]
+
+
+async def test_a_range_on_a_loop_waits_for_the_rest_when_its_tasks_move(
+    url: str, log: Log, options: dict[str, Any]
+) -> None:
+    send(log, *(str(number) for number in range(3000)))
+    async with host(counting(), url, **options) as app:
+        await app.ready(PATIENCE)
+        while await app.query_async("counts", wait=PATIENCE).count() < 3000:
+            await asyncio.sleep(0.001)
+        rows = app.query_async("counts", wait=PATIENCE).all()
+        found = [(await anext(rows))[0]]
+        async with host(counting(), url, **options) as other:
+            while not ((metrics := other.metrics()) and metrics.tasks):
+                await asyncio.sleep(0.001)
+        assert found + [key async for key, _ in rows] == sorted(map(str, range(3000)))
+
+
 def test_a_windowed_key_lies_in_the_partition_of_its_inner_key(
     url: str, log: Log, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

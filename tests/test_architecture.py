@@ -35,7 +35,7 @@ LAYERS = [  # from top to bottom; what shares a line is independent of each othe
     {"serdes"},
     {"models"},
     {"config", "demo", "broker", "windows"},
-    {"durations", "names", "partitioning", "records", "redaction"},
+    {"directories", "durations", "names", "partitioning", "records", "redaction"},
     {"errors"},
 ]
 

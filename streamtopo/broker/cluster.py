@@ -15,6 +15,7 @@ from streamtopo.broker.fetching import jars
 from streamtopo.broker.java import find_java
 from streamtopo.broker.node import Node, check_free, free_port, stop
 from streamtopo.broker.properties import HOST, Ports, properties
+from streamtopo.directories import make_private
 from streamtopo.errors import BrokerError
 
 PORT = 9092
@@ -116,7 +117,7 @@ class Cluster:
     @contextmanager
     def _alone(self) -> Iterator[None]:
         try:
-            self.directory.mkdir(parents=True, exist_ok=True)
+            make_private(self.directory)
             lock = (self.directory / "lock").open("w")
         except OSError as error:
             raise BrokerError(

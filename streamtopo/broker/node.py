@@ -14,6 +14,7 @@ from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 
+from streamtopo.directories import make_private
 from streamtopo.errors import BrokerError
 
 STARTED = "Kafka Server started"
@@ -44,7 +45,7 @@ class Node:
         return None
 
     def start(self, java: str, jars: list[Path], properties: Mapping[str, str], cluster: str) -> None:
-        self.directory.mkdir(parents=True, exist_ok=True)
+        make_private(self.directory)
         file = self.directory / "server.properties"
         file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
         runs = [java, *shlex.split(os.environ.get("KAFKA_HEAP_OPTS", _HEAP)), "-XX:+UseSerialGC"]

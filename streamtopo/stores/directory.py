@@ -18,6 +18,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
+from streamtopo.directories import make_private
 from streamtopo.errors import StoreError, StoreFailed, StoreInUse
 
 logger = logging.getLogger("streamtopo")
@@ -87,7 +88,7 @@ class StateDirectory:
         """The directory of the task that has these stores; StoreInUse if its owner is alive."""
         name = task_name(stores, partition)
         with explained(self.path):
-            self.path.mkdir(parents=True, exist_ok=True)
+            make_private(self.path)
             return self._keep(*self._take(name))
 
     def tasks(self) -> list[str]:
@@ -246,15 +247,21 @@ def _newest(locks: dict[Path, int]) -> tuple[Path, int]:
 
 def _check_format(path: Path) -> None:
     file = path / _FORMAT_FILE
-    with suppress(FileNotFoundError, ValueError):
-        found = json.loads(file.read_text())["format"]
-        if found > FORMAT:
-            raise StoreError(
-                f'"{path}" was written by a newer streamtopo (format {found}, and this one reads up to {FORMAT}); '
-                "upgrade, or move the directory away to have its state rebuilt"
-            )
+    text = file.read_bytes() if file.exists() else b""
+    if not text:  # new, or its process died before it wrote this
+        file.write_text(json.dumps({"format": FORMAT}))
         return
-    file.write_text(json.dumps({"format": FORMAT}))
+    try:
+        found = int(json.loads(text)["format"])
+    except (ValueError, KeyError, TypeError):
+        raise StoreFailed(
+            f'"{file}" is damaged; move the directory "{path}" away, and its state is rebuilt from its changelogs'
+        ) from None
+    if found > FORMAT:
+        raise StoreError(
+            f'"{path}" was written by a newer streamtopo (format {found}, and this one reads up to {FORMAT}); '
+            "upgrade, or move the directory away to have its state rebuilt"
+        )
 
 
 def _sign(lock: int) -> None:

@@ -114,6 +114,14 @@ def test_network_file_systems_are_refused_by_name(tmp_path: Path, monkeypatch: p
     assert not share.exists()
 
 
+def test_a_log_is_made_for_its_user_alone(tmp_path: Path) -> None:
+    (tmp_path / "shared").mkdir(mode=0o755)
+    EmbeddedLog(tmp_path / "shared").close()
+    EmbeddedLog(tmp_path / "new" / "log").close()
+    places = ("shared", "new", "new/log")
+    assert [oct((tmp_path / place).stat().st_mode & 0o777) for place in places] == ["0o755", "0o700", "0o700"]
+
+
 def test_a_file_in_the_place_of_the_directory_is_named(tmp_path: Path) -> None:
     (tmp_path / "log").write_text("")
     with pytest.raises(LogError, match=r'cannot open the log at ".*/log": that is a file; name a directory'):

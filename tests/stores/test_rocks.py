@@ -374,6 +374,25 @@ def test_a_newer_format_is_refused(tmp_path: Path) -> None:
     assert descriptors() == before
 
 
+@pytest.mark.parametrize(
+    "text", [b'{"fosmat": 1}', b'{"format": ', b"[1]", b'{"format": null}', b"\xff", b'{"format": "x"}']
+)
+def test_a_damaged_format_is_named(tmp_path: Path, text: bytes) -> None:
+    task = state(tmp_path).open(["s"], 0)
+    task.release()
+    (task.path / "format.json").write_bytes(text)
+    with pytest.raises(
+        StoreError, match=r'format\.json" is damaged; move the directory ".*s-0" away, and its state is'
+    ):
+        state(tmp_path).open(["s"], 0)
+
+
+def test_state_is_for_its_user_alone(tmp_path: Path) -> None:
+    task = state(tmp_path / "new").open(["s"], 0)
+    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o700
+    task.release()
+
+
 # -- disks that cannot be written
 
 

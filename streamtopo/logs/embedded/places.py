@@ -6,6 +6,7 @@ import os
 import re
 from pathlib import Path
 
+from streamtopo.directories import make_private
 from streamtopo.errors import LogError
 
 MOUNTS = Path("/proc/mounts")
@@ -27,7 +28,8 @@ def prepare(directory: Path) -> None:
         raise LogError(f'cannot open the log at "{directory}": that is a file; name a directory, or move the file away')
     refuse_network(directory)
     try:
-        (directory / "members").mkdir(parents=True, exist_ok=True)
+        make_private(directory)
+        (directory / "members").mkdir(exist_ok=True)
     except OSError as error:
         raise LogError(
             f'cannot create the log at "{directory}": {error.strerror}; choose another directory, or mend this one'

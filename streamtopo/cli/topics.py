@@ -12,6 +12,7 @@ from streamtopo.cli.options import json_option, log_option
 from streamtopo.cli.tables import counted, show_json, show_rows
 from streamtopo.errors import LogError
 from streamtopo.logs import Log, Topic
+from streamtopo.logs.topics import MOST_PARTITIONS
 from streamtopo.records import TopicPartition
 from streamtopo.redaction import shown_url
 from streamtopo.topology import valid_name
@@ -69,7 +70,7 @@ config_option = click.option(
 
 @topics.command()
 @click.argument("topic", metavar="NAME")
-@click.option("--partitions", type=click.IntRange(min=1), required=True, metavar="N", help="How many.")
+@click.option("--partitions", type=click.IntRange(1, MOST_PARTITIONS), required=True, metavar="N", help="How many.")
 @config_option
 @log_option
 def create(topic: str, partitions: int, config: dict[str, str], log: str) -> None:

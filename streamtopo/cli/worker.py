@@ -68,8 +68,10 @@ def worker(
       streamtopo worker ./app.py:topology --log embedded:/var/lib/words --on-error skip
     """
     from streamtopo.engine.interpreter import give_memory_back
+    from streamtopo.stores.descriptors import raise_limit
 
     give_memory_back()
+    raise_limit()
     if lifeline is not None:
         from streamtopo.cli.pooled import work_for_a_pool
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from streamtopo.engine.metrics import Restoring
@@ -16,7 +16,7 @@ from streamtopo.engine.topics import Topics
 from streamtopo.errors import StoreInUse
 from streamtopo.logs import Log, Member
 from streamtopo.records import Position, TopicPartition
-from streamtopo.stores import Store, StoreSpec
+from streamtopo.stores import Store, StoreSpec, descriptors
 from streamtopo.topology import Topology
 
 logger = logging.getLogger("streamtopo")
@@ -52,6 +52,7 @@ class Tasks:
         self.opening: dict[TaskId, Opening] = {}
         self._assigned: frozenset[TopicPartition] = frozenset()
         self._in_use: dict[TaskId, float] = {}
+        self._most_missing = 0
         self._topology = topology
         self._log = log
         self._topics = topics
@@ -79,6 +80,7 @@ class Tasks:
             missing = wanted.keys() - self.ready.keys() - self.opening.keys() - in_use.keys()
             if not missing:
                 break
+            self._warn(missing)
             id = min(missing)
             committed = self.member.committed(wanted[id])
             if committed is None:
@@ -92,6 +94,15 @@ class Tasks:
                 if time.monotonic() - in_use[id] > PATIENCE:
                     raise
         self._in_use = in_use
+
+    def _warn(self, missing: Collection[TaskId]) -> None:
+        """Before some of them are opened, which takes its time."""
+        if len(missing) <= self._most_missing:
+            return
+        self._most_missing = len(missing)
+        on_disk = {part.number for part in self.plan.subtopologies if not all(spec.in_memory for spec in part.stores)}
+        if reason := descriptors.lacking(sum(id.subtopology in on_disk for id in missing)):
+            logger.warning("%s", reason)
 
     def _give_back(self, commit: Callable[[], object]) -> dict[TaskId, frozenset[TopicPartition]]:
         """Close and release what was taken away; returns the tasks that there should be."""

@@ -11,7 +11,7 @@ from math import inf
 from streamtopo.errors import LogError
 from streamtopo.logs import Committed, GroupState, Outcome, Revoking, Topic, ignored
 from streamtopo.logs.groups import Subscription, check_no_members, share_of
-from streamtopo.logs.topics import check_equal
+from streamtopo.logs.topics import check_equal, check_new
 from streamtopo.records import Batch, Columns, Headers, Position, TopicPartition
 
 
@@ -30,6 +30,8 @@ class MemoryLog:
 
     def create(self, topic: Topic) -> None:
         with self._changed:
+            if topic.name not in self._topics:
+                check_new(topic)
             existing = self._topics.setdefault(topic.name, topic._replace(id=os.urandom(16).hex()))
             check_equal(existing, topic)
             for partition in range(topic.partitions):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from streamtopo.stores import Store, StoreSpec
+from streamtopo.stores import Store, StoreSpec, descriptors
 from streamtopo.stores.memory import MemoryStore
 
 
@@ -27,4 +27,9 @@ def _disk(application: str, state_dir: str, memory: int) -> Callable[[tuple[Stor
     from streamtopo.stores.rocks import MemoryBudget, open_rocks
 
     state, budget = StateDirectory(state_dir, application), MemoryBudget(memory)
-    return lambda stores, partition: open_rocks(state.open([spec.name for spec in stores], partition), budget)
+
+    def open_store(stores: tuple[StoreSpec, ...], partition: int) -> Store:
+        descriptors.check()
+        return open_rocks(state.open([spec.name for spec in stores], partition), budget)
+
+    return open_store

@@ -308,3 +308,34 @@ def test_the_readme_has_every_option_with_its_environment_and_default() -> None:
     table = (ROOT / "README.md").read_text().partition("| keyword | option |")[2].partition("\n\n")[0]
     said = [[cell.strip() for cell in line.split("|")[1:5]] for line in table.splitlines()[2:]]
     assert sorted(said) == sorted(real)
+
+
+def limited(folder: Path, files: str, *arguments: str) -> subprocess.Popen[str]:
+    """A worker in a process that may open so many files."""
+    command = f'ulimit -n {files} && exec "{sys.executable}" -m streamtopo worker "$@"'
+    return subprocess.Popen(
+        ["bash", "-c", command, "bash", application(folder), *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"},
+    )
+
+
+def test_a_worker_with_too_few_open_files_says_so_before_it_fails(tmp_path: Path) -> None:
+    log_of(tmp_path, 40).close()
+    out, err = (running := limited(tmp_path, "200")).communicate(timeout=PATIENCE)
+    assert running.returncode == 1
+    assert re.search(r"40 more tasks with state on disk need about \d+ open files .* its limit is 200; raise", out)
+    assert re.fullmatch(r"Error: 1 more task with state on disk needs about 20\d .*ulimit -n .*more workers\n", err)
+
+
+def test_a_worker_raises_the_soft_limit_of_open_files(tmp_path: Path) -> None:
+    with closing(log_of(tmp_path, 40)) as log:
+        send(log, "abc")
+        running = limited(tmp_path, "1024 && ulimit -S -n 64")
+        until(lambda: committed(log) == 3 or running.poll() is not None)
+        running.terminate()
+        assert (running.communicate(timeout=PATIENCE)[1], running.returncode) == ("", 0)
+        assert outputs(log) == {"a": [1], "b": [1], "c": [1]}

@@ -256,3 +256,9 @@ def test_several_threads_append_and_read_at_once(log: AnyLog) -> None:
     written = values(log)
     assert [value for value in written if value and value[:1] == b"b"] == [b"b%d" % number for number in range(20)]
     assert (len(written), log.end(T0)) == (60, 60)
+
+
+def test_a_mistyped_number_of_partitions_is_refused(log: AnyLog) -> None:
+    with pytest.raises(LogError, match='topic "many" cannot have 100,000,000 partitions; give it 1 to 10,000'):
+        log.create(Topic("many", 100_000_000))
+    assert "many" not in log.topics()

@@ -12,7 +12,7 @@ from streamtopo.errors import LogError
 from streamtopo.logs import Topic
 from streamtopo.logs.embedded.batches import Encoded
 from streamtopo.logs.embedded.checksums import FACTS, WHOLE, Blob, check_whole, checksum, damaged
-from streamtopo.logs.topics import check_equal
+from streamtopo.logs.topics import check_equal, check_new
 from streamtopo.records import TopicPartition
 
 SWEEP, SWEEP_BYTES = 64, 4 << 20
@@ -46,6 +46,7 @@ def create(connection: sqlite3.Connection, topic: Topic) -> None:
     if existing is not None:
         check_equal(existing[1], topic)
         return
+    check_new(topic)
     added = connection.execute(
         "INSERT INTO topics (name, partitions, config) VALUES (?, ?, ?)",
         (topic.name, topic.partitions, json.dumps(dict(topic.config))),

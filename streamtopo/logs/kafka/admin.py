@@ -31,6 +31,7 @@ from streamtopo.errors import LogError
 from streamtopo.logs import GroupState, Topic
 from streamtopo.logs.kafka.failing import AWAY, MOVING, NO_SUCH, Complaints, absent, error_of, explained, reason_of
 from streamtopo.logs.kafka.settings import PATIENCE, Settings, address_in
+from streamtopo.logs.topics import check_new
 from streamtopo.records import Position, TopicPartition
 from streamtopo.redaction import shown_url
 
@@ -147,6 +148,8 @@ class Admin:
 
     def create(self, topic: Topic) -> bool:
         """False if it was there; returns when all its partitions have leaders."""
+        if topic.name not in self._seen:
+            check_new(topic)
         new = NewTopic(topic.name, topic.partitions, replication_factor=-1, config=dict(topic.config))
         with explained(f'create the topic "{topic.name}"'):
             try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import secrets
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any, Protocol, TypeVar
@@ -32,13 +33,14 @@ from streamtopo.hosting.texts import DIGITS, MalformedKey, bound_of, key_of, sho
 from streamtopo.stores import Kind, StoreSpec
 from streamtopo.stores.views import Pair
 from streamtopo.topology import Topology
-from streamtopo.web.openapi import description
+from streamtopo.web.openapi import MOST_PARTITIONS, MOST_ROWS, WAIT, description
 from streamtopo.windows import FOREVER
 
 Number = TypeVar("Number", int, None)
 
-_MOST_ROWS = 10_000
 _ROWS = 100
+_CLIENT_GONE = 499
+"""A status that nobody sees."""
 _TYPES = {"mermaid": "text/plain", "svg": "image/svg+xml", "text": "text/plain", "dot": "text/plain"}
 
 
@@ -87,7 +89,7 @@ def application(served: Served | Callable[[], Served], *, token: str | None = No
     if token == "":
         raise ConfigError("the token is empty, and everybody could ask; give one, or None")
     find = served if callable(served) else lambda: served
-    pages = _Pages(find)
+    pages = _Pages(find, with_token=token is not None)
     guards = [Middleware(_Guard, token=token)] if token else []
     routes = [
         Route("/stores", pages.stores, middleware=guards),
@@ -104,21 +106,25 @@ def application(served: Served | Callable[[], Served], *, token: str | None = No
 
 
 class _Pages:
-    def __init__(self, find: Callable[[], Served]) -> None:
+    def __init__(self, find: Callable[[], Served], *, with_token: bool) -> None:
         self._find = find
+        self._with_token = with_token
 
     async def stores(self, request: Request) -> Response:
         known = stores_of(self._find().stores.plan()).values()
         return JSON([{"name": one.spec.name, "kind": one.spec.kind.value, **_types(one.spec)} for one in known])
 
     async def row(self, request: Request) -> Response:
+        return await _answered(request, self._row)
+
+    async def _row(self, request: Request) -> Response:
         store, text = request.path_params["store"], request.path_params["key"]
         query = self._find().stores.query_async(store, **_waiting(request))
         spec, key = query.spec, key_of(query.spec.key, text)
         if spec.timed:
             return await self._windows(request, query, key)
         if spec.kind is Kind.VERSIONED:
-            version = await query.versioned(key, _number(request, "as_of", None, FOREVER))
+            version = await query.versioned(key, _as_of(request))
             row = version and shown_version(spec, key, version)
         else:
             found = await query.find(key)
@@ -133,6 +139,9 @@ class _Pages:
         return _listed(request, query.spec, found[::-1] if _backwards(request) else found)
 
     async def rows(self, request: Request) -> Response:
+        return await _answered(request, self._rows)
+
+    async def _rows(self, request: Request) -> Response:
         query = self._find().stores.query_async(request.path_params["store"], **_waiting(request))
         if "prefix" in request.query_params:
             pairs = query.prefix(request.query_params["prefix"])
@@ -148,7 +157,7 @@ class _Pages:
         return JSON({"state": self._find().state.value, **metrics._asdict(), "restoring": restoring})
 
     async def topology(self, request: Request) -> Response:
-        wanted = request.query_params.get("format") or _accepted(request.headers.get("accept", ""))
+        wanted = request.query_params.get("format", _accepted(request.headers.get("accept", "")))
         if wanted not in FORMATS:
             return JSON({"error": f'there is no format "{wanted}"', "formats": list(FORMATS)}, 422)
         drawn = FORMATS[wanted](self._find().topology)
@@ -166,7 +175,8 @@ class _Pages:
 
     async def openapi(self, request: Request) -> Response:
         served = self._find()
-        return JSON(description(served.topology, stores_of(served.stores.plan())))
+        known = stores_of(served.stores.plan())
+        return JSON(description(served.topology, known, with_token=self._with_token))
 
     async def peer(self, request: Request) -> Response:
         stores = self._find().stores
@@ -182,9 +192,30 @@ class _Pages:
 # -- what requests ask for
 
 
+async def _answered(request: Request, answer: Callable[[Request], Coroutine[Any, Any, Response]]) -> Response:
+    """Nothing more is done for a client that hangs up while it waits."""
+    _waiting(request), _backwards(request), _limit(request), _as_of(request)  # also those of other kinds of stores
+    if "wait" not in request.query_params:
+        return await answer(request)
+    answering, leaving = asyncio.create_task(answer(request)), asyncio.create_task(_hung_up(request))
+    try:
+        await asyncio.wait({answering, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        return answering.result() if answering.done() else Response(status_code=_CLIENT_GONE)
+    finally:
+        answering.cancel()
+        leaving.cancel()
+
+
+async def _hung_up(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
 def _waiting(request: Request) -> dict[str, Any]:
-    asked = request.query_params
-    return {"wait": asked.get("wait", 0), "partition": _number(request, "partition", None, 1 << 31)}
+    wait = request.query_params.get("wait", "0s")
+    if not re.fullmatch(WAIT, wait):
+        raise MalformedKey(f'wait is "{wait:.40}"; give a duration of up to 60 seconds, such as 500ms or 5s')
+    return {"wait": wait, "partition": _number(request, "partition", None, MOST_PARTITIONS)}
 
 
 def _bounds(request: Request, spec: StoreSpec) -> list[Any]:
@@ -193,18 +224,25 @@ def _bounds(request: Request, spec: StoreSpec) -> list[Any]:
 
 
 def _backwards(request: Request) -> bool:
-    return request.query_params.get("reverse") == "true"
+    text = request.query_params.get("reverse", "false")
+    if text not in ("true", "false"):
+        raise MalformedKey(f'reverse is "{text:.40}"; give true or false')
+    return text == "true"
 
 
 def _limit(request: Request) -> int:
-    return _number(request, "limit", _ROWS, _MOST_ROWS)
+    return _number(request, "limit", _ROWS, MOST_ROWS)
+
+
+def _as_of(request: Request) -> int | None:
+    return _number(request, "as_of", None, FOREVER)
 
 
 def _number(request: Request, name: str, default: Number, most: int) -> int | Number:
     if name not in request.query_params:
         return default
     text = request.query_params[name]
-    if not text.isdecimal() or len(text) > DIGITS or int(text) > most:
+    if not (text.isascii() and text.isdecimal()) or len(text) > DIGITS or int(text) > most:
         raise MalformedKey(f'{name} is "{text:.40}"; give a number up to {most}')
     return int(text)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import socket
 import threading
 from collections.abc import AsyncIterator
@@ -14,14 +15,19 @@ from urllib.parse import quote
 import httpx
 import pytest
 from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
 
 from streamtopo import Serde, StreamsBuilder, host
+from streamtopo.durations import milliseconds
 from streamtopo.errors import ConfigError
 from streamtopo.hosting import peers
+from streamtopo.hosting.answers import NotOwner
 from streamtopo.hosting.app import AsyncApp
 from streamtopo.logs import Log
 from streamtopo.logs.embedded import EmbeddedLog
 from streamtopo.web import application
+from streamtopo.web.openapi import WAIT
 from streamtopo.web.serving import Server
 from tests.hosting.conftest import PATIENCE, counting, send
 
@@ -72,8 +78,14 @@ async def test_rows_and_ranges(app: AsyncApp) -> None:
         ("/stores/counts?limit=many", 422, "give a number up to 10000"),
         ("/stores/counts?limit=10001", 422, "give a number up to 10000"),
         ("/stores/counts/apple?partition=7", 422, "has the partitions 0 to 2, not 7"),
-        ("/stores/counts/apple?wait=soon", 422, "is not a duration"),
-        (f"/stores/counts/apple?wait={'9' * 400}d", 422, "is not a duration"),
+        ("/stores/counts/apple?wait=soon", 422, "give a duration of up to 60 seconds"),
+        (f"/stores/counts/apple?wait={'9' * 400}d", 422, "give a duration of up to 60 seconds"),
+        ("/stores/counts/apple?wait=61s", 422, 'wait is "61s"; give a duration of up to 60 seconds, such as 500ms'),
+        ("/stores/counts?wait=", 422, 'wait is ""'),
+        ("/stores/counts?reverse=null", 422, 'reverse is "null"; give true or false'),
+        ("/stores/counts/apple?as_of=now", 422, 'as_of is "now"; give a number'),
+        ("/stores/counts?limit=%D9%A3", 422, "give a number up to 10000"),
+        ("/topology?format=", 422, 'there is no format ""'),
         ("/stores/counts/%FF", 422, "is not UTF-8"),
         ("/topology?format=gif", 422, 'there is no format "gif"'),
     ],
@@ -153,10 +165,69 @@ async def test_every_path_is_described(app: AsyncApp) -> None:
     async with client_of(app) as client:
         document = (await client.get("/openapi.json")).json()
         routes = {route.path.replace(":row_key", "") for route in application(app).routes}  # type: ignore[attr-defined]
-        assert document["paths"].keys() == routes - {"/openapi.json", "/rows"}
+        assert document["paths"].keys() == routes - {"/rows"}
         for path in document["paths"]:
             answer = await client.get(path.format(store="counts", key="apple"))
             assert answer.status_code == 200, path
+
+
+async def test_the_description_says_what_needs_the_token(app: AsyncApp) -> None:
+    async with client_of(app, token="secret") as client:
+        document = (await client.get("/openapi.json", headers={"authorization": "Bearer secret"})).json()
+        assert document["components"]["securitySchemes"] == {"token": {"type": "http", "scheme": "bearer"}}
+        for path, methods in document["paths"].items():
+            described = methods["get"]
+            answer = await client.get(path.format(store="counts", key="apple"))
+            assert [answer.status_code == 401] * 2 == ["security" in described, "401" in described["responses"]]
+    async with client_of(app) as client:
+        assert "components" not in (await client.get("/openapi.json")).json()
+
+
+durations = st.from_regex(r"\A[0-9]{1,6}(\.[0-9]{1,4})?(ms|s|m|h|d)\Z")
+
+
+@given(text=st.one_of(durations, st.text(max_size=8), st.from_regex(WAIT.replace("$", r"\Z"))))
+def test_as_long_as_the_description_says_can_be_waited(text: str) -> None:
+    """Those who generate questions from the description find no difference."""
+    try:
+        within = milliseconds(text) <= 60_000
+    except ConfigError:
+        within = False
+    assert re.fullmatch(WAIT, text) is None or within
+    if within and re.fullmatch("[1-9][0-9]*(ms|s)", text):
+        assert re.fullmatch(WAIT, text)
+
+
+def looking() -> bool:
+    """Whether there is a thread that looks where the tasks are, for those who wait."""
+    return any(thread.name == "streamtopo moves" for thread in threading.enumerate())
+
+
+async def test_nothing_is_done_for_clients_that_hang_up(url: str, log: Log, options: dict[str, Any]) -> None:
+    nobody = "http://127.0.0.1:9"
+    async with host(counting(), url, **options) as app, host(counting(), url, address=nobody, **options) as owner:
+        while not ((metrics := owner.metrics()) and metrics.tasks):
+            await asyncio.sleep(0.001)
+        answers = [(word, await app.query_async("counts", wait="1s").ask(word)) for word in WORDS]
+        away = next(word for word, answer in answers if isinstance(answer, NotOwner))
+        hung_up = asyncio.Event()
+        said: list[Any] = []
+
+        async def receive() -> dict[str, Any]:
+            await hung_up.wait()
+            return {"type": "http.disconnect"}
+
+        async def send(message: Any) -> None:
+            said.append(message)
+
+        scope = {"type": "http", "method": "GET", "path": f"/stores/counts/{away}", "headers": []}
+        asked = asyncio.create_task(application(app)({**scope, "query_string": b"wait=60s"}, receive, send))
+        while not looking():
+            await asyncio.sleep(0.001)
+        hung_up.set()
+        await asked
+        while looking():
+            await asyncio.sleep(0.001)
 
 
 async def test_other_processes_are_answered_with_bytes(app: AsyncApp) -> None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    from streamtopo.engine.loading import Described
     from streamtopo.testing import Driver
-    from streamtopo.topology import Topology
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def driver() -> Iterator[Callable[..., Driver]]:
 
     made: list[Driver] = []
 
-    def make(topology: Topology, **options: Any) -> Driver:
+    def make(topology: Described | str, **options: Any) -> Driver:
         made.append(Driver(topology, **options))
         return made[-1]
 

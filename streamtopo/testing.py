@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from streamtopo.config import OnError, WorkerConfig
 from streamtopo.driver_stores import DriverStore
 from streamtopo.durations import Duration, milliseconds
+from streamtopo.engine.loading import Described, topology_of
 from streamtopo.engine.worker import Worker
 from streamtopo.errors import StreamtopoError
 from streamtopo.logs import Topic
@@ -50,7 +51,7 @@ class Driver:
 
     def __init__(
         self,
-        topology: Topology,
+        topology: Described | str,
         *,
         partitions: int = 1,
         wall_clock_ms: int = 0,
@@ -61,7 +62,7 @@ class Driver:
         log: MemoryLog | None = None,
         depth_first: bool = False,
     ) -> None:
-        self.topology = topology
+        self.topology = topology_of(topology)
         self.log = log or MemoryLog()
         self.wall_clock_ms = wall_clock_ms
         self._partitions = partitions
@@ -77,9 +78,9 @@ class Driver:
         self._depth_first = depth_first
         self._stores: dict[tuple[str | int, ...], MemoryStore] = {}
         self._read: dict[TopicPartition, int] = {}
-        self._serdes = _serdes(topology)
+        self._serdes = _serdes(self.topology)
         for topic in self._serdes:
-            if topic not in map(topology.topic_of, topology.repartitions):
+            if topic not in map(self.topology.topic_of, self.topology.repartitions):
                 self._create(topic)
         self._crashed = False
         self.worker = self._start()
@@ -104,6 +105,7 @@ class Driver:
     def send_all(self, records: Iterable[DriverRecord]) -> None:
         """Write all of them before anything is processed: then timestamps decide the order between topics."""
         for topic, key, value, timestamp, partition, headers in records:
+            self._check_known(topic)
             key_serde, value_serde = self._serdes_of(topic)
             key_bytes, value_bytes = key_serde.encode_column([key])[0], value_serde.encode_column([value])[0]
             self._append(topic, key_bytes, value_bytes, timestamp, headers, partition)
@@ -113,6 +115,7 @@ class Driver:
         self, topic: str, value: bytes | None, *, key: bytes | None = None, timestamp: int | None = None
     ) -> None:
         """Write bytes as they are: for records that another program got wrong."""
+        self._check_known(topic)
         self._append(topic, key, value, self.wall_clock_ms if timestamp is None else timestamp, (), -1)
         self.run()
 
@@ -226,6 +229,14 @@ class Driver:
             partition = partition_of(inner, self.log.topics()[topic].partitions)
         columns = Columns([key], [value], [timestamp], [headers] if headers else None)
         self.log.append(TopicPartition(topic, partition), columns)
+
+    def _check_known(self, topic: str) -> None:
+        sources = self.topology.sources
+        if topic not in self._serdes and not any(source.matches(topic) for source in sources):
+            known = {name for source in sources for name in source.topics} - self.topology.repartitions.keys()
+            patterns = {f"all that match {source.pattern.pattern}" for source in sources if source.pattern}
+            reads = ", ".join(sorted(known) + sorted(patterns))
+            raise StreamtopoError(f'nothing reads topic "{topic}"; this topology reads {reads}')
 
     def _create(self, topic: str) -> None:
         if topic not in self.log.topics():

@@ -18,17 +18,28 @@ def banner(topology: Topology, plan: Plan, log: Log, url: str, processes: int, g
         "application": topology.application_id,
         "log": shown_url(url),
         "guarantee": guarantee.value.replace("-", " "),
-        "reads from": _where(log, group.positions if group else {}),
+        "reads from": _where(log, plan, group.positions if group else {}),
         "tasks": _tasks(plan) + (f", in {processes} processes" if processes > 1 else ""),
     }
     return "\n".join(f"{name:<12} {said}" for name, said in lines.items())
 
 
-def _where(log: Log, positions: Mapping[TopicPartition, Position]) -> str:
+def _where(log: Log, plan: Plan, positions: Mapping[TopicPartition, Position]) -> str:
     if not positions:
         return "the beginning, as nothing is committed yet"
-    behind = sum(log.end(partition) - position.offset for partition, position in positions.items())
+    behind = sum(log.end(partition) - _first(log, positions, partition) for partition in _read(log, plan))
     return f"the committed positions, {behind:,} records before the end"
+
+
+def _read(log: Log, plan: Plan) -> Iterator[TopicPartition]:
+    known = log.topics()
+    for topic in {topic for topics in plan.topics for topic in topics}.intersection(known):
+        yield from (TopicPartition(topic, number) for number in range(known[topic].partitions))
+
+
+def _first(log: Log, positions: Mapping[TopicPartition, Position], partition: TopicPartition) -> int:
+    """A source that the topology did not have before is read from its start."""
+    return positions[partition].offset if partition in positions else log.start(partition)
 
 
 def _tasks(plan: Plan) -> str:

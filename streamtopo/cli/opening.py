@@ -20,7 +20,7 @@ CREATE = "streamtopo topics create {} --partitions 4"
 @contextmanager
 def opened(url: str, *, create: bool = False) -> Iterator[Log]:
     if not create and missing(url):
-        raise LogError(f"{absent(url)}; create it with its first topic: {CREATE.format('NAME')}")
+        raise LogError(f"{absent(url)}; name another with --log, or create it: {CREATE.format('NAME')}")
     with closing(open_log(url)) as log:
         yield log
 
@@ -51,13 +51,14 @@ def absent(url: str) -> str:
     return f'there is no log at "{shown_url(url)}" yet'
 
 
-def existing(log: Log, url: str, name: str) -> Topic:
+def existing(log: Log, url: str, name: str, *, to_write: bool = False) -> Topic:
     topics = log.topics()
     if name in topics:
         return topics[name]
     close = get_close_matches(name, topics, 1)
-    hint = f'did you mean "{close[0]}"? Else create' if close else "create"
-    raise LogError(f'there is no topic "{name}" in {shown_url(url)}; {hint} it: {CREATE.format(name)}')
+    guess = f'did you mean "{close[0]}"? Else ' if close else ""
+    hint = f"create it: {CREATE.format(name)}" if to_write else "look at those there are: streamtopo topics list"
+    raise LogError(f'there is no topic "{name}" in {shown_url(url)}; {guess}{hint}')
 
 
 def complete_topic(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:

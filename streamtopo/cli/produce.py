@@ -65,7 +65,7 @@ def produce(topic: str, file: IO[bytes], separator: bytes | None, as_json: bool,
     if separator is not None and as_json:
         raise click.UsageError("with --json the key is in the object; leave --key-separator out")
     with opened(log) as target, _progress(file) as advance:
-        writer = _Writer(target, existing(target, log, topic))
+        writer = _Writer(target, existing(target, log, topic, to_write=True))
         parse = record_of if as_json else _keyed(separator) if separator else _value
         for lines in batches(file):
             _write_or_say_where(writer, lines, parse, as_json)

@@ -20,8 +20,20 @@ def load_topology(text: str) -> Topology:
     """The topology of an application; without an attribute the one called `topology`, or the only one there is."""
     module = load_module(text)
     attribute = text.partition(":")[2]
-    found = _chosen(module, attribute) if attribute else _the_one(module)
-    return found.build() if isinstance(found, StreamsBuilder) else found
+    return topology_of(_chosen(module, attribute) if attribute else _the_one(module))
+
+
+def topology_of(given: Described | str) -> Topology:
+    """What is given where a topology is needed: one, the builder of one, or the text that names its application."""
+    if isinstance(given, str):
+        return load_topology(given)
+    if isinstance(given, StreamsBuilder):
+        return given.build()
+    if isinstance(given, Topology):
+        return given
+    raise TopologyError(
+        f"{given!r} is not a topology; give a Topology, a StreamsBuilder, or a name such as apps.wordcount"
+    )
 
 
 def load_module(text: str) -> ModuleType:

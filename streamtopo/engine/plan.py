@@ -41,7 +41,7 @@ def missing(topology: Topology, existing: Mapping[str, Topic]) -> dict[str, str]
 def absent(kind: str, topic: str) -> PartitionError:
     return PartitionError(
         f'{kind} topic "{topic}" does not exist; create it first: streamtopo topics create {topic} --partitions 4, '
-        "or start with --create-topics 4, which creates all that are missing"
+        "or start with --create-topics 4 (create_topics=4), which creates all that are missing"
     )
 
 
@@ -159,6 +159,7 @@ def _check_copartitioned(topics: tuple[str, ...], counts: Mapping[str, int]) -> 
         if counts[topic] != counts[topics[0]]:
             raise PartitionError(
                 f'topics "{topics[0]}" and "{topic}" are read together by a step with state, but have '
-                f"{counts[topics[0]]} and {counts[topic]} partitions; give both the same number, or put "
-                f".repartition(partitions={counts[topics[0]]}) behind the stream of {topic}"
+                f"{counts[topics[0]]} and {counts[topic]} partitions; give both the same number, or bring {topic} "
+                f"to {counts[topics[0]]} in the topology: a stream with .repartition(partitions={counts[topics[0]]}), "
+                f"a table with .to_stream().repartition(partitions={counts[topics[0]]}).to_table()"
             )

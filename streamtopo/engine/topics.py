@@ -130,7 +130,7 @@ def _not_created(topic: Topic) -> PartitionError:
     config = "".join(f" --config {name}={value}" for name, value in topic.config.items())
     return PartitionError(
         f'internal topic "{topic.name}" does not exist, and is not to be created; do so (streamtopo topics create '
-        f"{topic.name} --partitions {topic.partitions}{config}), or start without --no-create"
+        f"{topic.name} --partitions {topic.partitions}{config}), or start without --no-create (no_create=True)"
     )
 
 

@@ -14,6 +14,7 @@ from streamtopo.config import OnError, WorkerConfig, config_of
 from streamtopo.engine.commit import commit
 from streamtopo.engine.globals import Globals
 from streamtopo.engine.journal import Entry, IdleEntry, RoundEntry, TickEntry
+from streamtopo.engine.loading import Described, topology_of
 from streamtopo.engine.metrics import Metrics
 from streamtopo.engine.pace import Pace
 from streamtopo.engine.plan import Plan
@@ -29,7 +30,6 @@ from streamtopo.logs.opening import DEFAULT, open_log
 from streamtopo.records import TopicPartition
 from streamtopo.stores.opening import stores_on_disk
 from streamtopo.stores.state import State
-from streamtopo.topology import Topology
 
 logger = logging.getLogger("streamtopo")
 
@@ -61,7 +61,7 @@ class Worker:
 
     def __init__(
         self,
-        topology: Topology,
+        topology: Described | str,
         log: Log | str = DEFAULT,
         open_store: OpenStore | None = None,
         *,
@@ -71,6 +71,7 @@ class Worker:
         address: str = "",
         **options: Any,
     ) -> None:
+        topology = topology_of(topology)
         self.config = config or config_of(**options)
         log = open_log(log) if isinstance(log, str) else log
         on_disk = self.config.memory - self.config.at_hand

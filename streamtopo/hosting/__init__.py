@@ -8,8 +8,8 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from streamtopo.config import WorkerConfig, config_of
-from streamtopo.dsl.builder import StreamsBuilder
 from streamtopo.durations import Duration
+from streamtopo.engine.loading import Described, topology_of
 from streamtopo.errors import ConfigError
 from streamtopo.logs import Log
 from streamtopo.logs.opening import DEFAULT
@@ -75,7 +75,7 @@ class Host:
 
 
 def host(
-    topology: Topology | StreamsBuilder | str,
+    topology: Described | str,
     log: Log | str = DEFAULT,
     *,
     engine: str = "thread",
@@ -110,19 +110,11 @@ def host(
     settings = Settings(
         on_state_change, on_uncaught, config.close_timeout / 1000, address, token and Secret(token), apart, app
     )
-    return Host(described(topology), log, config, settings)
-
-
-def described(topology: Topology | StreamsBuilder | str) -> Topology:
-    if isinstance(topology, str):
-        from streamtopo.engine.loading import load_topology
-
-        return load_topology(topology)
-    return topology.build() if isinstance(topology, StreamsBuilder) else topology
+    return Host(topology_of(topology), log, config, settings)
 
 
 def lifespan(
-    topology: Topology | StreamsBuilder | str, log: Log | str = DEFAULT, **options: Any
+    topology: Described | str, log: Log | str = DEFAULT, **options: Any
 ) -> Callable[[Any], AbstractAsyncContextManager[None]]:
     """For `FastAPI(lifespan=lifespan(topology))` and other ASGI applications: the engine runs while they do.
 

@@ -27,7 +27,10 @@ def asked_anywhere(
     state = log.group(group)
     if state is not None and state.members:
         if not state.addresses:
-            raise StoreError(f'the workers of "{group}" answer no queries; start one of them with --web-port')
+            raise StoreError(
+                f'the workers of "{group}" answer no queries; start one of them with --web-port, or, in a service that '
+                "serves streamtopo.web, give host(…) the address= of it"
+            )
         with closing(Stores(group, lambda: planned, lambda: (), log.group, token=token)) as stores:
             yield stores.query(store, wait)
         return

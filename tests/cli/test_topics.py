@@ -32,7 +32,7 @@ def test_where_there_is_no_log_a_list_is_empty_and_says_so(command: tuple[str, .
 def test_where_there_is_no_log_other_commands_fail(command: tuple[str, ...], run: Run, folder: Path) -> None:
     result = run(*command)
     assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr.startswith(f"Error: {NO_LOG}; create it with its first topic: streamtopo topics create")
+    assert result.stderr.startswith(f"Error: {NO_LOG}; name another with --log, or create it: streamtopo topics create")
     assert list(folder.iterdir()) == []
 
 
@@ -101,18 +101,25 @@ def test_delete_takes_the_topic_away(run: Run, log: Log) -> None:
     assert log.topics() == {}
 
 
-@pytest.mark.parametrize("command", [("topics", "describe"), ("topics", "delete"), ("produce",), ("consume",)])
-def test_a_topic_that_is_not_there_is_named_with_the_nearest(command: tuple[str, ...], run: Run, log: Log) -> None:
+LIST, CREATE = (
+    "look at those there are: streamtopo topics list",
+    "create it: streamtopo topics create {} --partitions 4",
+)
+
+
+@pytest.mark.parametrize(
+    ("command", "hint"),
+    [("topics describe", LIST), ("topics delete", LIST), ("consume", LIST), ("produce", CREATE)],
+)
+def test_a_topic_that_is_not_there_is_named_with_the_nearest(command: str, hint: str, run: Run, log: Log) -> None:
     log.create(Topic("sentences", 1))
-    near, far = run(*command, "sentence"), run(*command, "x")
+    near, far = run(*command.split(), "sentence"), run(*command.split(), "x")
     assert (near.exit_code, far.exit_code) == (1, 1)
     assert near.stderr == (
         'Error: there is no topic "sentence" in embedded:.streamtopo; did you mean "sentences"? '
-        "Else create it: streamtopo topics create sentence --partitions 4\n"
+        f"Else {hint.format('sentence')}\n"
     )
-    assert far.stderr == (
-        'Error: there is no topic "x" in embedded:.streamtopo; create it: streamtopo topics create x --partitions 4\n'
-    )
+    assert far.stderr == f'Error: there is no topic "x" in embedded:.streamtopo; {hint.format("x")}\n'
 
 
 # -- plan

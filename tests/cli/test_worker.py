@@ -23,6 +23,7 @@ from streamtopo.cli.worker import worker
 from streamtopo.config import WorkerConfig
 from streamtopo.logs import Topic
 from streamtopo.logs.embedded import EmbeddedLog
+from streamtopo.records import Columns, TopicPartition
 from tests.cli.workers import (
     PATIENCE,
     ROOT,
@@ -207,7 +208,7 @@ def test_a_missing_topic_is_found_before_anything_starts(
         else:
             create = (
                 "create it first: streamtopo topics create out --partitions 4, "
-                "or start with --create-topics 4, which creates all that are missing"
+                "or start with --create-topics 4 (create_topics=4), which creates all that are missing"
             )
             assert running.end() == (1, f'Error: sink topic "out" does not exist; {create}\n')
 
@@ -228,6 +229,23 @@ def test_a_topic_deleted_under_it_is_one_clear_error(processes: str, tmp_path: P
         until(lambda: outputs(log) == {"a": [1]})
         after.interrupt()
         assert after.end() == (0, "")
+
+
+def test_records_of_a_source_that_is_new_count_as_before_the_end(tmp_path: Path, start: Start) -> None:
+    with closing(log_of(tmp_path)) as log:
+        send(log, "a")
+        running = start(application(tmp_path))
+        until(lambda: outputs(log) == {"a": [1]})
+        running.interrupt()
+        assert running.end() == (0, "")
+        log.create(Topic("more", 1))
+        log.append(TopicPartition("more", 0), Columns([None] * 3, [b"x"] * 3, [0] * 3))
+    with (tmp_path / "counting.py").open("a") as module:
+        module.write('builder.stream("more").for_each(print)\n')
+    again = start("counting")
+    again.wait_for("reads from   the committed positions, 3 records before the end")
+    again.interrupt()
+    assert again.end() == (0, "")
 
 
 # -- the demo

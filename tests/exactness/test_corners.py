@@ -94,7 +94,8 @@ def test_topics_read_together_must_have_as_many_partitions() -> None:
         Driver(builder.build(), log=log)
     assert str(raised.value) == (
         'topics "left" and "right" are read together by a step with state, but have 2 and 3 partitions; '
-        "give both the same number, or put .repartition(partitions=2) behind the stream of right"
+        "give both the same number, or bring right to 2 in the topology: a stream with .repartition(partitions=2), "
+        "a table with .to_stream().repartition(partitions=2).to_table()"
     )
 
 

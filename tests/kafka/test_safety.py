@@ -157,7 +157,7 @@ def test_settings_come_from_the_environment_too(secured: Secured, monkeypatch: p
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"sasl_password": "wrong"}, "no broker answers at .*Authentication failed"),
+        ({"sasl_password": "wrong"}, "the brokers at .* refuse: .*Authentication failed"),
         ({"no_such_setting": "1"}, 'No such configuration property: "no.such.setting"'),
         ({"group_id": "mine"}, 'the client setting "group.id" cannot be chosen: it is the application\'s id'),
     ],

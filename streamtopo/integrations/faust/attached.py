@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 import faust
 from mode import Service
 
-from streamtopo.dsl.builder import StreamsBuilder
 from streamtopo.durations import Duration, milliseconds
-from streamtopo.hosting import Host, described, host
+from streamtopo.engine.loading import Described, topology_of
+from streamtopo.hosting import Host, host
 from streamtopo.integrations.faust.transport import log_of
-from streamtopo.topology import Topology
 
 if TYPE_CHECKING:
     from streamtopo.hosting.app import AsyncApp
@@ -22,11 +21,9 @@ if TYPE_CHECKING:
 class Attached(Service):
     """Runs the engine while the Faust app runs, from when its tables are recovered; a service of mode."""
 
-    def __init__(
-        self, app: faust.App, topology: Topology | StreamsBuilder | str, log: str | None, path: str, **options: Any
-    ) -> None:
+    def __init__(self, app: faust.App, topology: Described | str, log: str | None, path: str, **options: Any) -> None:
         super().__init__()
-        self.topology = described(topology)
+        self.topology = topology_of(topology)
         self._app: Any = app
         self._given = topology
         self._log = log
@@ -72,7 +69,7 @@ class Attached(Service):
 
 def attach(
     app: faust.App,
-    topology: Topology | StreamsBuilder | str,
+    topology: Described | str,
     log: str | None = None,
     *,
     name: str = "streamtopo",

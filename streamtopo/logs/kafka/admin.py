@@ -73,9 +73,11 @@ class Admin:
                 refused = self._complaints.refused
                 if refused is None and time.monotonic() < deadline:
                     continue
+                if refused is not None:
+                    raise LogError(f"the brokers at {shown_url(brokers)} refuse: {reason_of(refused)}") from error
                 raise LogError(
-                    f"no broker answers at {shown_url(brokers)}: {reason_of(refused or error_of(error))}; is it up, "
-                    "and is that its address? (streamtopo broker up starts one on this machine)"
+                    f"no broker answers at {shown_url(brokers)} ({error_of(error).name()}); look whether one runs "
+                    "there, and whether that is its address (streamtopo broker up starts one on this machine)"
                 ) from error
 
     # -- topics

@@ -113,7 +113,8 @@ class KafkaMember:
             said = ", ".join(f"{name} has {count}" for name, count in counts.items())
             raise LogError(
                 f"topics that are read together need the same number of partitions on Kafka, whose groups share out "
-                f"each topic by itself: {said}; create them anew with equal counts, or put .repartition() between them"
+                f"each topic by itself: {said}; create them again with equal counts, or bring "
+                "them to the same number with .repartition(partitions=…), each as a stream of its own"
             )
 
     def assignment(self) -> frozenset[TopicPartition]:

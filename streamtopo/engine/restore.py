@@ -10,8 +10,8 @@ from streamtopo.errors import StoreError
 from streamtopo.logs import Log
 from streamtopo.records import TopicPartition
 from streamtopo.stores import Store, StoreSpec
-from streamtopo.stores.layout import past_of, prefix_of, stored_rows
-from streamtopo.stores.trust import Facts, why_not_trusted, why_too_old
+from streamtopo.stores.layout import layout_of, past_of, prefix_of, stored_rows
+from streamtopo.stores.trust import Facts, Stamp, why_not_trusted, why_too_old
 
 logger = logging.getLogger("streamtopo")
 
@@ -21,16 +21,28 @@ _TOMBSTONES_STAY = "86400000"
 """Milliseconds for which a log keeps deletions when the topic does not say: Kafka's default, a day."""
 
 
-def claim(spec: StoreSpec, log: Log, store: Store) -> None:
-    """A store without a changelog cannot be restored; what it has counted of another log is not to be trusted."""
-    kept = store.stamp(spec.name)
-    if kept is not None and kept.log == log.id:
-        return
-    if kept is not None:
-        logger.warning('store "%s" begins empty: it has rows of another log, "%s"', spec.name, kept.log)
+def claim(spec: StoreSpec, log: Log, store: Store, emptied: int) -> None:
+    """A store without a changelog cannot be restored: its rows are kept, or it begins empty.
+
+    `emptied` is how often an accepted change of the topology emptied it; rows of an earlier time are deleted.
+    """
+    kept, layout = store.stamp(spec.name), layout_of(spec)
+    changelog = str(emptied or "")
+    if kept is not None and (reason := _why_emptied(kept, log, changelog, layout)):
+        logger.warning('store "%s" begins empty: %s', spec.name, reason)
         _empty(store, spec.name)
-    store.belongs_to(spec.name, log.id, "")
+    store.belongs_to(spec.name, log.id, changelog, layout)
     store.write({}, {spec.name: 0})
+
+
+def _why_emptied(kept: Stamp, log: Log, changelog: str, layout: str) -> str | None:
+    if kept.log != log.id:
+        return f'it has rows of another log, "{kept.log}"'
+    if kept.changelog != changelog:
+        return "its rows are of before a change of the topology that was accepted"
+    if kept.layout not in ("", layout):  # older programs did not note it
+        return f"it has no changelog, and its rows are stored as {kept.layout}, and belong as {layout or 'plain rows'}"
+    return None
 
 
 def _empty(store: Store, name: str) -> None:
@@ -89,12 +101,12 @@ class Restoration:
         return len(batch.offsets)
 
     def _facts(self) -> Facts:
-        return Facts(*self._origin, self.start, self.end, self.now(), self._retention)
+        return Facts(*self._origin, self.start, self.end, self.now(), self._retention, layout_of(self.spec))
 
     def _from(self, offset: int, *, as_of: int) -> None:
         self.next = offset
         self._as_of = as_of
-        self.store.belongs_to(self.spec.name, *self._origin)
+        self.store.belongs_to(self.spec.name, *self._origin, layout_of(self.spec))
 
     def _start_over(self, reason: str) -> None:
         if self._over:

@@ -13,22 +13,48 @@ from streamtopo.topology import Bindings
 from streamtopo.windows import SlidingWindows, TimeWindows
 
 
+class HandedOn:
+    """Up to which end windows were handed on: what an edit of grace or gap does not change, unlike stream time.
+
+    A window is handed on once, also if it is open again because windows close later now.
+    """
+
+    def __init__(self, bindings: Bindings, store: str, after_end: int) -> None:
+        """Windows close so long after their end."""
+        self._after_end = after_end
+        self._end = bindings.clock(f"{store}/closed")
+        older = bindings.clock(f"{store}/emitted")
+        """What programs of before noted: stream time."""
+        if self._end.time < 0 <= older.time:
+            self._end.time = max(-1, older.time - after_end)
+
+    @property
+    def end(self) -> int:
+        return self._end.time
+
+    def reach(self, time: int) -> bool:
+        """Stream time is this; true if more windows may be closed now."""
+        before, self._end.time = self._end.time, max(self._end.time, time - self._after_end)
+        return self._end.time > before
+
+
 class Closing:
     """For windows whose start says when they close: nothing changes a row after that, so it can wait for the chunk."""
 
     def __init__(self, windows: TimeWindows | SlidingWindows, state: State, bindings: Bindings) -> None:
         self._state = state
-        self._emitted = bindings.clock(f"{state.spec.name}/emitted")
-        """The stream time up to which rows were handed on."""
+        self._handed_on = HandedOn(bindings, state.spec.name, windows.grace)
         if isinstance(windows, TimeWindows):
-            self._lasting, self._advance = windows.size + windows.grace, windows.advance
+            self._size, self._advance = windows.size, windows.advance
         else:  # its end is in a sliding window
-            self._lasting, self._advance = windows.difference + 1 + windows.grace, 1
+            self._size, self._advance = windows.difference + 1, 1
+        self._lasting = self._size + windows.grace
 
     def closed(self, chunk: Chunk, times: list[int]) -> Chunk:
         """Rows of the windows that the chunk closed, each made from the row that closed it."""
-        before, self._emitted.time = self._emitted.time, max(self._emitted.time, times[-1])
-        earliest, past = before - self._lasting + 1, times[-1] - self._lasting + 1
+        earliest = self._handed_on.end - self._size + 1
+        self._handed_on.reach(times[-1])
+        past = self._handed_on.end - self._size + 1
         if -(-earliest // self._advance) * self._advance >= past:
             return NOTHING  # no window starts in between
         rows = self._state.by_time(earliest, past)

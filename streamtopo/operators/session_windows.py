@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import Any
 
 from streamtopo.operators.aggregate import adders_of
-from streamtopo.operators.closing import final_rows
+from streamtopo.operators.closing import HandedOn, final_rows
 from streamtopo.operators.keeping import Keeping
 from streamtopo.operators.open_windows import OpenWindows
 from streamtopo.operators.tables import keyed
@@ -227,8 +227,7 @@ class ClosingSessions:
     def __init__(self, state: State, bindings: Bindings, after_end: int) -> None:
         self._state = state
         self._after_end = after_end
-        self._emitted = bindings.clock(f"{state.spec.name}/emitted")
-        """The stream time up to which sessions were handed on."""
+        self._handed_on = HandedOn(bindings, state.spec.name, after_end)
 
     def begin(self, time: int) -> None:
         """A chunk comes that leads up to this time: get all together that may close in it."""
@@ -237,7 +236,7 @@ class ClosingSessions:
         self._places: list[int] = []
         self._sessions: list[Windowed] = []
         self._rows: list[Row] = []
-        for kept, _ in self._state.by_time(self._emitted.time - self._after_end, self._until):
+        for kept, _ in self._state.by_time(self._handed_on.end, self._until):
             self._due.append(self._waiting(kept))
         heapify(self._due)
 
@@ -247,9 +246,8 @@ class ClosingSessions:
 
     def close(self, place: int, now: int, puts: Puts) -> None:
         """The sessions that this row closes."""
-        if now <= self._emitted.time:
+        if not self._handed_on.reach(now):
             return
-        self._emitted.time = now
         before = None
         while self._due and self._due[0][2][2] < now - self._after_end:
             _, kept, session = heappop(self._due)

@@ -98,8 +98,11 @@ class Store(Protocol):
         """The position, and what tells whether it still means anything."""
         ...
 
-    def belongs_to(self, store: str, log: str, changelog: str) -> None:
-        """From now on this store's positions are offsets in this changelog, by the ids of the log and the topic."""
+    def belongs_to(self, store: str, log: str, changelog: str, layout: str = "") -> None:
+        """From now on this store's positions are offsets in this changelog, by the ids of the log and the topic.
+
+        `layout` is where its rows are from now on; it is kept with the position.
+        """
         ...
 
     def delete_range(self, start: bytes, stop: bytes, *, forget: str | None = None) -> None:

@@ -15,6 +15,17 @@ _BEHIND_THE_TIME = {Kind.WINDOW: 4, Kind.TIMESTAMPED_WINDOW: 4, Kind.JOIN: 4, Ki
 SEGMENT_BYTES = 8
 
 
+def layout_of(spec: StoreSpec) -> str:
+    """Where the rows of a store are in its database, as far as an edit of the topology can change it.
+
+    The keys in a changelog have none of this, so rows that were stored in another layout are read from there again.
+    The retention is part of it because rows that it ended are deleted in the changelog first, and here later.
+    """
+    if not spec.segment:
+        return ""
+    return f"rows of {spec.retention} ms in segments of {spec.segment} ms" + (", also by time" if spec.by_time else "")
+
+
 def prefix_of(store: str) -> bytes:
     """What a store's keys begin with in its task's database; names have no zero byte, so no two overlap."""
     return store.encode() + b"\0"

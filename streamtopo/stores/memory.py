@@ -17,7 +17,7 @@ class MemoryStore:
         self._rows: dict[bytes, bytes] = {}
         self._sorted: list[bytes] | None = None
         self._stamps: dict[str, Stamp] = {}
-        self._origins: dict[str, tuple[str, str]] = {}
+        self._origins: dict[str, Stamp] = {}
         self._now = now
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
@@ -40,7 +40,8 @@ class MemoryStore:
         self._sorted = None
         written_at = self._now() if as_of is None else as_of
         for store, offset in positions.items():
-            self._stamps[store] = Stamp(offset, *self._origins.get(store, ("", "")), written_at)
+            origin = self._origins.get(store) or Stamp(0, "", "", 0)
+            self._stamps[store] = origin._replace(offset=offset, written_at=written_at)
 
     def position(self, store: str) -> int | None:
         stamp = self.stamp(store)
@@ -49,8 +50,8 @@ class MemoryStore:
     def stamp(self, store: str) -> Stamp | None:
         return self._stamps.get(store)
 
-    def belongs_to(self, store: str, log: str, changelog: str) -> None:
-        self._origins[store] = log, changelog
+    def belongs_to(self, store: str, log: str, changelog: str, layout: str = "") -> None:
+        self._origins[store] = Stamp(0, log, changelog, 0, layout)
 
     def delete_range(self, start: bytes, stop: bytes, *, forget: str | None = None) -> None:
         for key, _ in self.scan(start, stop):

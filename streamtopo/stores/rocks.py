@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import logging
 import os
 import shutil
@@ -154,7 +153,7 @@ class RocksStore:
         self._unlogged = WriteOptions()
         self._unlogged.disable_wal = True  # type: ignore[method-assign, assignment]
         self._unlogged.no_slowdown = True
-        self._origins: dict[str, tuple[str, str]] = {}
+        self._origins: dict[str, Stamp] = {}
         self._readers: WeakSet[Snapshot] = WeakSet()
         self._lock = threading.Lock()
         self._calls = 0
@@ -181,7 +180,7 @@ class RocksStore:
         """Atomic: all changes, and for each store named the changelog offset they bring it to, or nothing."""
         written_at = self._now() if as_of is None else as_of
         stamps = {
-            _position_key(store): json.dumps(Stamp(offset, *self._origin(store), written_at)).encode()
+            _position_key(store): self._origin(store)._replace(offset=offset, written_at=written_at).encoded()
             for store, offset in positions.items()
         }
         self._write(lambda: _batch(changes, stamps))
@@ -194,11 +193,11 @@ class RocksStore:
     def stamp(self, store: str) -> Stamp | None:
         """The position, and what tells whether it still means anything."""
         (data,) = self.get_many([_position_key(store)])
-        return None if data is None else Stamp(*json.loads(data))
+        return None if data is None else Stamp.decoded(data)
 
-    def belongs_to(self, store: str, log: str, changelog: str) -> None:
+    def belongs_to(self, store: str, log: str, changelog: str, layout: str = "") -> None:
         """From now on this store's positions are offsets in this changelog, by the ids of the log and the topic."""
-        self._origins[store] = log, changelog
+        self._origins[store] = Stamp(0, log, changelog, 0, layout)
 
     def delete_range(self, start: bytes, stop: bytes, *, forget: str | None = None) -> None:
         """Delete the rows with start <= key < stop and, at once with them, the position of the store to forget."""
@@ -288,10 +287,9 @@ class RocksStore:
             self._readers.add(reader)
             return reader
 
-    def _origin(self, store: str) -> tuple[str, str]:
+    def _origin(self, store: str) -> Stamp:
         if store not in self._origins:
-            known = self.stamp(store)
-            self._origins[store] = ("", "") if known is None else (known.log, known.changelog)
+            self._origins[store] = self.stamp(store) or Stamp(0, "", "", 0)
         return self._origins[store]
 
     def _opened(self) -> Rdict:

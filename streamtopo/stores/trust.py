@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from typing import NamedTuple
 
 _CLOCK_ERROR = 60_000
 """Milliseconds by which a store may be younger than the clock says it can be."""
+_LAYOUT = ", layout "
+"""What follows the changelog's id where a stamp is written. Programs that know of no layout read all of it as the id of
+another changelog, so they rebuild the store, which is right.
+"""
 
 
 class Stamp(NamedTuple):
@@ -16,6 +21,18 @@ class Stamp(NamedTuple):
     log: str
     changelog: str
     written_at: int
+    layout: str = ""
+    """Where its rows are (`stores/layout.py`); empty where nothing of it can change, and in stamps of older programs."""
+
+    def encoded(self) -> bytes:
+        changelog = self.changelog + (_LAYOUT + self.layout if self.layout else "")
+        return json.dumps([self.offset, self.log, changelog, self.written_at]).encode()
+
+    @staticmethod
+    def decoded(data: bytes) -> Stamp:
+        offset, log, changelog, written_at = json.loads(data)
+        changelog, _, layout = changelog.partition(_LAYOUT)
+        return Stamp(offset, log, changelog, written_at, layout)
 
 
 class Facts(NamedTuple):
@@ -28,6 +45,8 @@ class Facts(NamedTuple):
     now: int
     tombstone_retention: int | None = None
     """Milliseconds for which deletions stay in the changelog; None if they always do."""
+    layout: str = ""
+    """Where the topology has the rows of the store now."""
 
 
 def why_not_trusted(kept: Stamp, now: Facts) -> str | None:
@@ -39,6 +58,8 @@ def why_not_trusted(kept: Stamp, now: Facts) -> str | None:
         return f'it belongs to another log: it is of "{kept.log}", and this one is "{now.log}"'
     if kept.changelog != now.changelog:
         return f'its changelog was made anew: it is of "{kept.changelog}", and the topic is "{now.changelog}"'
+    if kept.layout != now.layout:
+        return f"its rows are stored as {kept.layout or 'an older streamtopo did'}, and belong as {now.layout or 'plain rows'}"
     if kept.offset > now.end:
         return f"it is ahead of its changelog: at offset {kept.offset}, which ends at {now.end}"
     if kept.offset < now.start:

@@ -235,6 +235,10 @@ def test_trusted(now: Facts) -> None:
             NOW._replace(changelog="topic-2"),
             'its changelog was made anew: it is of "topic-1", and the topic is "topic-2"',
         ),
+        (
+            NOW._replace(layout="rows by hours"),
+            "its rows are stored as an older streamtopo did, and belong as rows by hours",
+        ),
         (NOW._replace(end=99), "it is ahead of its changelog: at offset 100, which ends at 99"),
         (NOW._replace(start=101), "it is behind the start of its changelog: at offset 100, which starts at 101"),
         (
@@ -256,13 +260,17 @@ def test_beside_a_position_is_what_it_belongs_to_and_when_it_was_written(tmp_pat
     store = RocksStore(tmp_path / "rows", MemoryBudget(16 << 20), now=lambda: time[0])
     assert store.stamp("s") is None
     store.write({}, {"u": 1})
-    store.belongs_to("s", "log", "topic")
+    store.belongs_to("s", "log", "topic", "by minutes")
     store.write({}, {"s": 3, "t": 4})
     store.close()
     store = RocksStore(tmp_path / "rows", MemoryBudget(16 << 20), now=lambda: time[0])
     time[0] = 6
     store.write({}, {"t": 5, "s": 7})
-    assert [store.stamp(name) for name in "stu"] == [(7, "log", "topic", 6), (5, "", "", 6), (1, "", "", 5)]
+    assert [store.stamp(name) for name in "stu"] == [
+        (7, "log", "topic", 6, "by minutes"),
+        (5, "", "", 6, ""),
+        (1, "", "", 5, ""),
+    ]
     assert list(store.scan(b"", LAST)) == []
     store.close()
 

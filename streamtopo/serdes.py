@@ -41,7 +41,7 @@ class Serde:
     """For a whole column; raises anything at a None or a wrong value, which the slow way then explains."""
     fast_decode: Columns | None = field(default=None, repr=False, compare=False)
     kind: Any = field(default=None, repr=False, compare=False)
-    """The type it was made for; None where functions say what the bytes are."""
+    """The type of the values, also where more is around them; None where functions say what the bytes are."""
 
     def encode_column(self, column: list[Any]) -> list[bytes | None]:
         return self._convert(self.fast_encode, self.encode, column)

@@ -34,6 +34,11 @@ class Windows:
 
     grace: int
 
+    @property
+    def meaning(self) -> str:
+        """What a row of such windows stands for, as its key only has the start."""
+        return ""
+
     @staticmethod
     def tumbling(size: Duration, *, grace: Duration = 0) -> TimeWindows:
         """One after the other, from the epoch on: [0, size), [size, 2 * size), …"""
@@ -72,6 +77,10 @@ class TimeWindows(Windows):
     advance: int
 
     @property
+    def meaning(self) -> str:
+        return f"windows of {self.size} ms" + ("" if self.advance == self.size else f" every {self.advance} ms")
+
+    @property
     def retention(self) -> int:
         """For how long rows must be kept at least."""
         return self.size + self.grace
@@ -85,6 +94,10 @@ class TimeWindows(Windows):
 @dataclass(frozen=True)
 class SlidingWindows(Windows):
     difference: int
+
+    @property
+    def meaning(self) -> str:
+        return f"sliding windows of {self.difference} ms"
 
     @property
     def retention(self) -> int:
@@ -111,6 +124,10 @@ class SessionWindows(Windows):
 @dataclass(frozen=True)
 class UnlimitedWindows(Windows):
     start: int
+
+    @property
+    def meaning(self) -> str:
+        return f"one window from {self.start} ms on"
 
     retention = 0
     """Rows stay for ever."""

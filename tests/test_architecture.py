@@ -33,7 +33,7 @@ LAYERS = [  # from top to bottom; what shares a line is independent of each othe
     {"windowed_serdes"},
     {"aggregators", "timestamps"},
     {"serdes"},
-    {"models"},
+    {"models", "record_fields"},
     {"config", "demo", "broker", "windows"},
     {"directories", "durations", "names", "partitioning", "records", "redaction"},
     {"errors"},
@@ -44,7 +44,7 @@ ONLY_IN = {
     "confluent_kafka": {"logs.kafka"},
     "faust": {"integrations.faust"},
     "mode": {"integrations.faust"},
-    "msgspec": {"serdes", "models"},
+    "msgspec": {"serdes", "models", "record_fields"},
     "orjson": {
         "integrations.faust",
         "serdes",

@@ -63,7 +63,9 @@ class ForeignKeyJoin:
     def _answer(self, subscriptions: str) -> str:
         """The source of the answers, in the table's own task."""
         other, graph, sides = self.other, self.table.graph, self._sides
-        spec = StoreSpec(self._named(f"{_SUBSCRIPTION}STATE-STORE-", "subscription-store"), BYTES, BYTES)
+        meaning = f"rows with key {self.table.key.name} by key {other.key.name}"
+        name = self._named(f"{_SUBSCRIPTION}STATE-STORE-", "subscription-store")
+        spec = StoreSpec(name, BYTES, BYTES, meaning=meaning)
         graph.topology.add_store(spec)
         keeping = graph.process(
             self._named(f"{_SUBSCRIPTION}PROCESSOR-", "subscription-receive"),

@@ -171,7 +171,7 @@ def _stores(
 
 def _key_of_natural(key: Serde, with_what: str) -> Serde:
     """The join makes the keys' bytes itself; the name says of what."""
-    return replace(BYTES, name=f"{key.name} {with_what}")
+    return replace(BYTES, name=f"{key.name} {with_what}", kind=key.kind)
 
 
 def _opened(

@@ -70,7 +70,8 @@ def suppress(table: KTable, suppressed: Suppressed, name: str | None) -> KTable:
     node = graph.name("KTABLE-SUPPRESS-", name) if name is None else name
     store = graph.store_name("KTABLE-SUPPRESS-STATE-STORE-", None if name is None else f"{name}-store")
     rule = _rule(graph, table.node, suppressed)
-    graph.topology.add_store(StoreSpec(store, table.key, held_serde(table.value), Kind.KEY_VALUE))
+    meaning = "held until their window closes" if rule.window_closes else "held from their first update on"
+    graph.topology.add_store(StoreSpec(store, table.key, held_serde(table.value), Kind.KEY_VALUE, meaning=meaning))
     operator = Operator(lambda bindings: Suppress(node, rule, bindings.state(store), bindings))
     graph.process(node, (table.node,), operator, (store,))
     return KTable(graph, node, table.key, table.value, SuppressedOrigin(node, store, table.origin))

@@ -173,6 +173,7 @@ class Layout:
             grace=0 if isinstance(self.windows, UnlimitedWindows) else self.windows.grace,
             segment=retention and segment_of(retention),
             by_time=self.on_close,
+            meaning=self.windows.meaning,
         )
 
     def key_on_topics(self) -> Serde:

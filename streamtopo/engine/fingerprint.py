@@ -1,17 +1,63 @@
-"""What a topology leaves behind on a log, so that a later version cannot orphan or misread it unnoticed."""
+"""What a topology leaves behind on a log, so that a later version cannot orphan or misread it unnoticed.
+
+There is an entry for each store and each internal topic. It says what the bytes in the topic mean: the kind, the types
+of keys and values with the names of their fields, and the size of windows, whose keys only have the start. Where the
+name was generated, it says what the rows are made from. Another meaning is refused. Where rows are in the local
+database is another question, and the stamp of each store answers it (`stores/trust.py`): rows in another layout are
+read again from the changelog, so that grace, retention, gap and `emit` can be edited.
+
+An entry is a JSON object, and versions are compared by what both know; in logs of older programs it is a text, the
+part called `is` here. The whole note is an object of entries by name, and two more: `deleting`, the topics, with their
+ids, that an accepted change has still to delete, and `emptied`, how often a store was (`engine/upgrading.py`).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
 import orjson
 
+from streamtopo.engine.lineage import Lineage, is_numbered
 from streamtopo.engine.plan import Plan
 from streamtopo.errors import FingerprintError
-from streamtopo.topology import Topology
+from streamtopo.record_fields import DEFAULT, fields_of
+from streamtopo.serdes import Serde
+from streamtopo.stores import StoreSpec
+from streamtopo.topology import SinkNode, Topology
 
-Fingerprint = dict[str, str]
-"""A line for each store and internal topic: what must not change. Stateless nodes leave nothing behind."""
-_TOPIC = "topic "
-_UNFINISHED = {"reset": "begun and not finished; let streamtopo reset end it"}
+Entry = Mapping[str, Any]
+"""What must not change of a store or an internal topic. Stateless nodes leave nothing behind."""
+TOPIC, STORE = "topic ", "store "
+_RESET = "reset"
+_UNFINISHED = "begun and not finished; let streamtopo reset end it"
+_GENERATED = "generated names change places with the lines of a program; put those back in their order, or give names"
+_FIELDS = {"key fields": "field of the key", "value fields": "field"}
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    entries: Mapping[str, Entry]
+    deleting: Mapping[str, str] = field(default_factory=dict)
+    emptied: Mapping[str, int] = field(default_factory=dict)
+
+    @staticmethod
+    def read(text: str | None) -> Fingerprint:
+        kept = orjson.loads(text) if text else {}
+        deleting, emptied = kept.pop("deleting", {}), kept.pop("emptied", {})
+        entries = {name: {"is": entry} if isinstance(entry, str) else entry for name, entry in kept.items()}
+        return Fingerprint(entries, deleting, emptied)
+
+    def text(self) -> str:
+        more = {"deleting": self.deleting, "emptied": self.emptied}
+        whole = dict(self.entries) | {name: value for name, value in more.items() if value}
+        return orjson.dumps(whole, option=orjson.OPT_SORT_KEYS).decode()
+
+    @property
+    def topics(self) -> set[str]:
+        """The internal topics that were left behind."""
+        return {name.removeprefix(TOPIC) for name in self.entries if name.startswith(TOPIC)} | self.deleting.keys()
 
 
 def note_of(topology: Topology) -> str:
@@ -19,43 +65,119 @@ def note_of(topology: Topology) -> str:
     return f"{topology.application_id}/fingerprint"
 
 
-def fingerprint(topology: Topology, planned: Plan) -> Fingerprint:
-    lines = {f"{_TOPIC}{topic.name}": f"{topic.partitions} partitions" for topic in planned.internal}
-    for subtopology, tasks in zip(planned.subtopologies, planned.tasks, strict=True):
-        for spec in subtopology.stores if tasks else ():
-            lines[f"store {spec.name}"] = (
-                f"{spec.kind.value}, key {spec.key.name}, value {spec.value.name}, {tasks} partitions"
-            )
-    return lines
-
-
-def compare(text: str | None, now: Fingerprint) -> list[str]:
-    """What is new since `text` was kept; raises if something that was left behind is gone or different."""
-    before = _lines(text)
-    broken = [
-        f"  {name}: {was} -> {now.get(name, 'gone')}" for name, was in sorted(before.items()) if now.get(name) != was
-    ]
-    if broken:
-        raise FingerprintError(
-            "the topology no longer fits the state it left behind:\n" + "\n".join(broken) + "\n"
-            "go back to the version that wrote it, or start with --accept-changes to leave that state unused"
-        )
-    return sorted(now.keys() - before.keys()) if text else []
-
-
-def text_of(now: Fingerprint) -> str:
-    return orjson.dumps(now, option=orjson.OPT_SORT_KEYS).decode()
-
-
-def topics_of(text: str | None) -> set[str]:
-    """The internal topics that were left behind."""
-    return {name.removeprefix(_TOPIC) for name in _lines(text) if name.startswith(_TOPIC)}
-
-
 def unfinished(text: str | None) -> str:
     """What no topology fits: its state and its positions are being taken away."""
-    return text_of(_lines(text) | _UNFINISHED)
+    return orjson.dumps((orjson.loads(text) if text else {}) | {_RESET: _UNFINISHED}).decode()
 
 
-def _lines(text: str | None) -> Fingerprint:
-    return dict(orjson.loads(text)) if text else {}
+# -- what a topology leaves behind
+
+
+def entries_of(topology: Topology, planned: Plan) -> dict[str, Entry]:
+    lineage = Lineage(topology)
+    entries: dict[str, Entry] = {f"{TOPIC}{topic.name}": _counted(topic.partitions) for topic in planned.internal}
+    for name in topology.repartitions:
+        if (line := f"{TOPIC}{topology.topic_of(name)}") in entries:
+            made = lineage.of_topic(name) if is_numbered(name) else {}
+            entries[line] = dict(entries[line]) | _written(topology, name) | made
+    for subtopology, tasks in zip(planned.subtopologies, planned.tasks, strict=True):
+        for spec in subtopology.stores if tasks else ():
+            made = lineage.of_store(spec.name) if is_numbered(spec.name) else {}
+            entries[f"{STORE}{spec.name}"] = _store(spec, tasks) | made
+    return entries
+
+
+def _counted(partitions: int) -> dict[str, Any]:
+    return {"is": f"{partitions} partitions"}
+
+
+def _store(spec: StoreSpec, tasks: int) -> dict[str, Any]:
+    parts = spec.kind.value, f"key {spec.key.name}", f"value {spec.value.name}", f"{tasks} partitions"
+    meaning = {"rows": spec.meaning} if spec.meaning else {}
+    return {"is": ", ".join(parts)} | meaning | _fields(spec.key, spec.value)
+
+
+def _written(topology: Topology, topic: str) -> dict[str, Any]:
+    """What sinks write into a repartition topic; all of them write the same."""
+    for node in topology.nodes.values():
+        if isinstance(node, SinkNode) and node.topic == topic:
+            return {"records": f"key {node.key.name}, value {node.value.name}"} | _fields(node.key, node.value)
+    return {}
+
+
+def _fields(key: Serde, value: Serde) -> dict[str, Any]:
+    found = zip(_FIELDS, (fields_of(key.kind), fields_of(value.kind)), strict=True)
+    return {name: fields for name, fields in found if fields}
+
+
+# -- comparing
+
+
+@dataclass(frozen=True)
+class Changes:
+    refused: Mapping[str, list[str]]
+    """The reasons for each entry that no longer fits."""
+    news: list[str]
+    """What is new and may be."""
+
+    def error(self) -> FingerprintError:
+        broken = [f"  {name}: {reason}" for name, reasons in sorted(self.refused.items()) for reason in reasons]
+        return FingerprintError(
+            "the topology no longer fits the state it left behind:\n" + "\n".join(broken) + "\n"
+            "go back to the version that wrote it, or start with --accept-changes to delete the state of these stores "
+            "and the records in these topics, so that they begin empty; everything else is kept"
+        )
+
+
+def compare(before: Mapping[str, Entry], now: Mapping[str, Entry]) -> Changes:
+    if _RESET in before:
+        raise FingerprintError(f"the state that the topology left behind is to be deleted: {_RESET}: {_UNFINISHED}")
+    refused, news = {}, [name for name in now if name not in before] if before else []
+    for name, was in before.items():
+        reasons = [f"{was['is']} -> gone"] if name not in now else [*_reasons(was, now[name])]
+        if name in now and not reasons:
+            reasons = [*_moved(name, before, now)]
+            news += [f"{name}, {line}" for line in _news(was, now[name])]
+        if reasons:
+            refused[name] = reasons
+    return Changes(refused, sorted(news))
+
+
+def _reasons(was: Entry, now: Entry) -> Iterator[str]:
+    for part in ("is", "rows", "records"):
+        if part in was and part in now and was[part] != now[part]:
+            yield f"{was[part]} -> {now[part]}"
+    for part, what in _FIELDS.items():
+        if part in was and part in now:
+            yield from _lost_fields(was[part], now[part], what)
+    if gone := sorted(set(was.get("from", ())) - set(now.get("from", was.get("from", ())))):
+        yield f"was made from {', '.join(gone)}, and is made from {', '.join(now['from'])} now: {_GENERATED}"
+
+
+def _lost_fields(was: Mapping[str, str], now: Mapping[str, str], what: str) -> Iterator[str]:
+    gone = [f'"{name}"' for name in was if name not in now]
+    new = [f'"{name}"' for name in now if name not in was]
+    required = [f'"{name}"' for name in now if name not in was and not now[name].endswith(DEFAULT)]
+    if gone:
+        yield f"{what} {', '.join(gone)} is gone" + (f", {', '.join(new)} is new" if new else "")
+    elif required:
+        yield f"{what} {', '.join(required)} is new and has no default, so rows without it cannot be read"
+    for name in was.keys() & now.keys():
+        before, after = was[name].removesuffix(DEFAULT), now[name].removesuffix(DEFAULT)
+        if not set(before.split(" | ")) <= set(after.split(" | ")):
+            yield f'{what} "{name}": {before} -> {after}'
+
+
+def _moved(name: str, before: Mapping[str, Entry], now: Mapping[str, Entry]) -> Iterator[str]:
+    """An edited function is no reason; but a store must not become what another one was."""
+    was, by = before[name].get("by"), now[name].get("by")
+    for other, entry in before.items() if was and by and was != by else ():
+        moved = other[:6] == name[:6] and entry.get("by") == by
+        if moved and (other not in now or now[other].get("by") != by):
+            yield f"is made as {other} was before: {_GENERATED}"
+
+
+def _news(was: Entry, now: Entry) -> Iterator[str]:
+    for part, what in _FIELDS.items():
+        if part in was and part in now:
+            yield from (f'{what} "{name}"' for name in now[part] if name not in was[part])

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Collection
 from typing import NamedTuple
 
-from streamtopo.engine.fingerprint import note_of, topics_of, unfinished
+from streamtopo.engine.fingerprint import Fingerprint, note_of, unfinished
 from streamtopo.errors import LogError
 from streamtopo.logs import Log
 from streamtopo.logs.groups import check_no_members
@@ -95,7 +95,7 @@ def _read(topology: Topology, topics: Collection[str]) -> list[str]:
 
 def _internal(topology: Topology, note: str | None) -> set[str]:
     changelogs = map(topology.changelog_of, topology.stores)
-    return {*map(topology.topic_of, topology.repartitions), *changelogs, *topics_of(note)}
+    return {*map(topology.topic_of, topology.repartitions), *changelogs, *Fingerprint.read(note).topics}
 
 
 def reset(topology: Topology, log: Log, planned: Reset, state: StateDirectory) -> None:

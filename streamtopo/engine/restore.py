@@ -41,7 +41,7 @@ def _why_emptied(kept: Stamp, log: Log, changelog: str, layout: str) -> str | No
     if kept.changelog != changelog:
         return "its rows are of before a change of the topology that was accepted"
     if kept.layout not in ("", layout):  # older programs did not note it
-        return f"it has no changelog, and its rows are stored as {kept.layout}, and belong as {layout or 'plain rows'}"
+        return f"it has no changelog, and its rows are stored as {kept.layout}, not {layout or 'plain rows'}"
     return None
 
 

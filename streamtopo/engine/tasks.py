@@ -200,7 +200,7 @@ class Tasks:
             ]
             for spec in subtopology.stores:
                 if not spec.logged:
-                    claim(spec, self._log, store)
+                    claim(spec, self._log, store, self._topics.emptied(spec.name))
         except BaseException:
             store.close()
             raise

@@ -7,9 +7,10 @@ import time
 from collections.abc import Mapping
 
 from streamtopo.config import WorkerConfig
-from streamtopo.engine.fingerprint import compare, fingerprint, note_of, text_of
+from streamtopo.engine.fingerprint import Fingerprint, entries_of, note_of
 from streamtopo.engine.looking import Looking
 from streamtopo.engine.plan import Plan, absent, difference, missing, plan
+from streamtopo.engine.upgrading import fitted
 from streamtopo.errors import PartitionError
 from streamtopo.logs import Log, Topic
 from streamtopo.logs.topics import check_equal
@@ -33,7 +34,12 @@ class Topics:
         self._counts: dict[str, int] = {}
         self._news = Looking(config, _REST)
         self._checks = Looking(config, _REST, least=_BETWEEN_CHECKS)
-        self.plan = self._prepare()
+        self._fingerprint = Fingerprint({})
+        self.plan = self._prepare(accept=config.accept_changes)
+
+    def emptied(self, store: str) -> int:
+        """How often an accepted change emptied it."""
+        return self._fingerprint.emptied.get(store, 0)
 
     def refresh(self) -> bool:
         """Plan anew if a source has a pattern and there are other topics than before; true if so."""
@@ -42,7 +48,7 @@ class Topics:
         patterns = any(source.pattern for source in self._topology.sources)
         if not patterns or not self._news.due or self._look().keys() == self._planned_for:
             return False
-        self.plan = self._prepare()
+        self.plan = self._prepare(accept=False)  # with tasks at work, nothing can be deleted
         return True
 
     def _look(self) -> Mapping[str, Topic]:
@@ -70,19 +76,18 @@ class Topics:
             )
         return self._counts[topic]
 
-    def _prepare(self) -> Plan:
+    def _prepare(self, *, accept: bool) -> Plan:
         """Plan, create what is missing, and compare with what an earlier version left behind."""
         self._create_missing()
+        planned = plan(self._topology, dict(self._log.topics()))
+        self._fingerprint = Fingerprint(entries_of(self._topology, planned))
+        if not (self._config.no_create and self._config.accept_changes):  # it may have no right to read the note
+            self._fingerprint = fitted(self._topology, self._log, self._fingerprint.entries, accept=accept)
         existing = dict(self._log.topics())
-        planned = plan(self._topology, existing)
-        note = note_of(self._topology)
-        now = fingerprint(self._topology, planned)
-        for line in compare(None if self._config.accept_changes else self._log.note(note), now):
-            logger.info("new since the last start: %s", line)
         for topic in planned.internal:
             self._have(topic, existing.get(topic.name))
         if not self._config.no_create:
-            self._log.write_note(note, text_of(now))
+            self._log.write_note(note_of(self._topology), self._fingerprint.text())
         self._planned_for = existing.keys() | {topic.name for topic in planned.internal}
         self._used = self._kinds_and_topics(planned)
         return planned

@@ -66,8 +66,9 @@ class Resting:
         if task not in self._opened:
             specs = self._specs(task)
             store = self._opened[task] = self._open_store(specs, task.partition)
+            there = self._log.topics()
             for spec in specs:
-                if spec.logged:
+                if spec.logged and self._topology.changelog_of(spec.name) in there:
                     changelog = TopicPartition(self._topology.changelog_of(spec.name), task.partition)
                     restoration = Restoration(spec, changelog, self._log, store, wall_clock)
                     while restoration.step(_SLICE):

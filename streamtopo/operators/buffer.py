@@ -126,5 +126,5 @@ def buffer_store(name: str, key: Serde, value: Serde) -> StoreSpec:
         headers = tuple([(name, None if content is None else bytes.fromhex(content)) for name, content in kept])
         return value.decode(data[end:]), headers
 
-    serde = Serde(f"{value.name} with headers", encode, decode)
-    return StoreSpec(name, replace(BYTES, name=f"{key.name} by time"), serde, Kind.KEY_VALUE)
+    serde = Serde(f"{value.name} with headers", encode, decode, kind=value.kind)
+    return StoreSpec(name, replace(BYTES, name=f"{key.name} by time", kind=key.kind), serde, Kind.KEY_VALUE)

@@ -6,6 +6,7 @@ import struct
 from bisect import insort
 from collections.abc import Iterator
 from itertools import islice
+from types import GenericAlias
 from typing import Any, Literal, NamedTuple
 
 from streamtopo.serdes import Serde
@@ -166,4 +167,4 @@ def pending_serde(left: Serde, right: Serde) -> Serde:
             values.append(serdes[side].decode(data[at - length : at]))
         return side, values
 
-    return Serde(f"{left.name} or {right.name}", encode, decode)
+    return Serde(f"{left.name} or {right.name}", encode, decode, kind=GenericAlias(tuple, (left.kind, right.kind)))

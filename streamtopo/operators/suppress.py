@@ -182,7 +182,7 @@ def held_serde(value: Serde) -> Serde:
         )
         return Held(since, time, value_now, value_before, tuple(reader.header() for _ in range(headers)))
 
-    return Serde(f"held {value.name}", encode, decode, mutable=False)
+    return Serde(f"held {value.name}", encode, decode, mutable=False, kind=value.kind)
 
 
 def _header(header: tuple[str, bytes | None]) -> bytes:

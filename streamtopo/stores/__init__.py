@@ -44,6 +44,8 @@ class StoreSpec:
     """Rows are also found by the time in their key, whatever the rest of it is."""
     duplicates: bool = False
     """Of a window store: rows with equal keys and starts lie beside each other, numbered as they were put."""
+    meaning: str = ""
+    """What its rows stand for, as far as kind and types do not say it: rows of another meaning cannot be read."""
     topic_config: Mapping[str, str] = field(default_factory=dict)
 
     @property

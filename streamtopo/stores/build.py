@@ -12,6 +12,7 @@ from streamtopo.stores import Kind, StoreSpec
 from streamtopo.stores.layout import segment_of
 from streamtopo.stores.versions import chain_serde
 from streamtopo.windowed_serdes import session_windowed, time_windowed_in_store
+from streamtopo.windows import TimeWindows
 
 
 def key_value_store(
@@ -62,6 +63,7 @@ def window_store(
         in_memory=in_memory,
         retention=kept,
         segment=segment_of(kept),
+        meaning=TimeWindows(0, size, size).meaning,
         topic_config=topic_config or {},
     )
 

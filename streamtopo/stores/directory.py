@@ -91,6 +91,10 @@ class StateDirectory:
             make_private(self.path)
             return self._keep(*self._take(name))
 
+    def has(self, stores: Iterable[str], partition: int) -> bool:
+        """Whether there is a directory of the task that has these stores."""
+        return self.path.is_dir() and bool(_versions(self.path, task_name(stores, partition)))
+
     def tasks(self) -> list[str]:
         """The names of the task directories there are."""
         return sorted(path.name for path in self.path.iterdir() if path.is_dir()) if self.path.is_dir() else []

@@ -22,7 +22,7 @@ class Stamp(NamedTuple):
     changelog: str
     written_at: int
     layout: str = ""
-    """Where its rows are (`stores/layout.py`); empty where nothing of it can change, and in stamps of older programs."""
+    """Where its rows are (`stores/layout.py`); empty where none of it can change, and in stamps of older programs."""
 
     def encoded(self) -> bytes:
         changelog = self.changelog + (_LAYOUT + self.layout if self.layout else "")
@@ -59,7 +59,8 @@ def why_not_trusted(kept: Stamp, now: Facts) -> str | None:
     if kept.changelog != now.changelog:
         return f'its changelog was made anew: it is of "{kept.changelog}", and the topic is "{now.changelog}"'
     if kept.layout != now.layout:
-        return f"its rows are stored as {kept.layout or 'an older streamtopo did'}, and belong as {now.layout or 'plain rows'}"
+        before = kept.layout or "an older streamtopo did"
+        return f"its rows are stored as {before}, and the topology wants {now.layout or 'plain rows'}"
     if kept.offset > now.end:
         return f"it is ahead of its changelog: at offset {kept.offset}, which ends at {now.end}"
     if kept.offset < now.start:

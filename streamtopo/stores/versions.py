@@ -92,4 +92,4 @@ def chain_serde(value: Serde) -> Serde:
             contents.append(data[at - length : at] if there else None)
         return tuple(zip(times, value.decode_column(contents), strict=True))
 
-    return Serde(f"versions of {value.name}", encode, decode, mutable=False, inner=value)
+    return Serde(f"versions of {value.name}", encode, decode, mutable=False, inner=value, kind=value.kind)

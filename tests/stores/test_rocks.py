@@ -237,7 +237,7 @@ def test_trusted(now: Facts) -> None:
         ),
         (
             NOW._replace(layout="rows by hours"),
-            "its rows are stored as an older streamtopo did, and belong as rows by hours",
+            "its rows are stored as an older streamtopo did, and the topology wants rows by hours",
         ),
         (NOW._replace(end=99), "it is ahead of its changelog: at offset 100, which ends at 99"),
         (NOW._replace(start=101), "it is behind the start of its changelog: at offset 100, which starts at 101"),

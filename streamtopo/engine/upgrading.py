@@ -1,0 +1,90 @@
+"""Makes the state on a log fit a topology: what an accepted change leaves unusable is deleted, and nothing else.
+
+1. While no worker is alive, note which topics are to be deleted, by their ids, and that their stores are gone.
+2. Delete those topics.
+3. Note that this is done. The stores that the topology still has are new then, and begin empty.
+
+A start after a kill in between finds the note of step 1, and goes on with step 2. The rows on disks are of a changelog
+with another id by then, so whoever opens them empties them, today or when a store that was dropped comes back; stores
+without a changelog have a number in place of the id: how often they were emptied.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+
+from streamtopo.engine.fingerprint import STORE, TOPIC, Changes, Entry, Fingerprint, compare, note_of
+from streamtopo.errors import LogError
+from streamtopo.logs import Log
+from streamtopo.logs.groups import check_no_members
+from streamtopo.topology import Topology
+
+logger = logging.getLogger("streamtopo")
+
+_PATIENCE = 60.0
+"""Seconds for which other workers of the application may still be alive."""
+_PAUSE = 0.1
+
+
+def fitted(topology: Topology, log: Log, now: Mapping[str, Entry], *, accept: bool) -> Fingerprint:
+    """The fingerprint to keep from now on; FingerprintError if something no longer fits and that is not accepted."""
+    note, deadline = note_of(topology), time.monotonic() + _PATIENCE
+    while True:
+        kept = Fingerprint.read(log.note(note))
+        changes = compare(kept.entries, now)
+        if not kept.deleting:
+            if not changes.refused:
+                for line in changes.news:
+                    logger.info("new since the last start: %s", line)
+                return replace(kept, entries=now)
+            if not accept:
+                raise changes.error()
+        if _in_use(topology, log, deadline):
+            continue  # another one may do it meanwhile
+        if not kept.deleting:
+            kept = _without(topology, log, kept, changes)
+            log.write_note(note, kept.text())
+        _delete(log, kept.deleting)
+        log.write_note(note, replace(kept, deleting={}).text())
+
+
+def _in_use(topology: Topology, log: Log, deadline: float) -> bool:
+    """True, after a moment, if workers are alive; an error if they were for too long."""
+    state = log.group(topology.application_id)
+    if state is None or not state.members:
+        return False
+    if time.monotonic() > deadline:
+        check_no_members(topology.application_id, state.members)
+    time.sleep(_PAUSE)
+    return True
+
+
+def _without(topology: Topology, log: Log, kept: Fingerprint, changes: Changes) -> Fingerprint:
+    """The entries that still fit, and the topics of the others."""
+    stores = [name.removeprefix(STORE) for name in changes.refused if name.startswith(STORE)]
+    topics = {name.removeprefix(TOPIC) for name in changes.refused if name.startswith(TOPIC)}
+    topics.update(map(topology.changelog_of, stores))
+    existing = log.topics()
+    for name in sorted(changes.refused):
+        logger.warning("deleted, as changes are accepted: the state of %s (%s)", name, "; ".join(changes.refused[name]))
+    gone = changes.refused.keys() | {f"{TOPIC}{topic}" for topic in topics}
+    return Fingerprint(
+        {name: entry for name, entry in kept.entries.items() if name not in gone},
+        {topic: existing[topic].id for topic in topics if topic in existing},
+        dict(kept.emptied) | {store: kept.emptied.get(store, 0) + 1 for store in stores},
+    )
+
+
+def _delete(log: Log, topics: Mapping[str, str]) -> None:
+    """Unless it was done already: a topic of the same name with another id is a new one."""
+    for topic, id in topics.items():
+        existing = log.topics()
+        if topic in existing and existing[topic].id == id:
+            try:
+                log.delete(topic)
+            except LogError:
+                if topic in log.topics():
+                    raise

@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, Literal, NamedTuple
 
 DEFAULT = "="
 """Ends the type of a field that has a default."""
+_RECORD = "record"
 
 
 class Field(NamedTuple):
@@ -33,6 +34,20 @@ def fields_of(kind: Any) -> dict[str, str]:
     return found
 
 
+def without_names(text: str, kind: Any) -> str:
+    """A text about a type, without the names of its records: those do not matter where their fields are known."""
+    for part in _parts(kind):
+        if _fields(part) is not None:
+            text = text.replace(f"{part.__module__}.{part.__qualname__}", _RECORD)
+    return text
+
+
+def _parts(kind: Any) -> Iterator[Any]:
+    yield kind
+    for argument in typing.get_args(kind):
+        yield from _parts(argument)
+
+
 def _described(kind: Any, path: str, found: dict[str, str], within: tuple[Any, ...]) -> str:
     """The type as a text that its order of unions, and the names of records in it, do not change."""
     kind = getattr(kind, "__supertype__", kind)
@@ -53,7 +68,7 @@ def _described(kind: Any, path: str, found: dict[str, str], within: tuple[Any, .
         place = f"{path}.{field.name}" if path else field.name
         described = _described(field.kind, place, found, (*within, kind))
         found[place] = described + (DEFAULT if field.default else "")
-    return _name(kind) if fields is None and kind not in within else "record"
+    return _name(kind) if fields is None and kind not in within else _RECORD
 
 
 def _name(kind: Any) -> str:

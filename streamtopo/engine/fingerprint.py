@@ -22,7 +22,7 @@ import orjson
 from streamtopo.engine.lineage import Lineage, is_numbered
 from streamtopo.engine.plan import Plan
 from streamtopo.errors import FingerprintError
-from streamtopo.record_fields import DEFAULT, fields_of
+from streamtopo.record_fields import DEFAULT, fields_of, without_names
 from streamtopo.serdes import Serde
 from streamtopo.stores import StoreSpec
 from streamtopo.topology import SinkNode, Topology
@@ -92,16 +92,27 @@ def _counted(partitions: int) -> dict[str, Any]:
 
 
 def _store(spec: StoreSpec, tasks: int) -> dict[str, Any]:
-    parts = spec.kind.value, f"key {spec.key.name}", f"value {spec.value.name}", f"{tasks} partitions"
+    kind, partitions = spec.kind.value, f"{tasks} partitions"
+    entry = {"is": f"{kind}, key {spec.key.name}, value {spec.value.name}, {partitions}"}
     meaning = {"rows": spec.meaning} if spec.meaning else {}
-    return {"is": ", ".join(parts)} | meaning | _fields(spec.key, spec.value)
+    return (
+        entry
+        | {"bytes": f"{kind}, {_types(spec.key, spec.value)}, {partitions}"}
+        | meaning
+        | _fields(spec.key, spec.value)
+    )
+
+
+def _types(key: Serde, value: Serde) -> str:
+    """Records in them may have other names, as long as their fields are the same."""
+    return f"key {without_names(key.name, key.kind)}, value {without_names(value.name, value.kind)}"
 
 
 def _written(topology: Topology, topic: str) -> dict[str, Any]:
     """What sinks write into a repartition topic; all of them write the same."""
     for node in topology.nodes.values():
         if isinstance(node, SinkNode) and node.topic == topic:
-            return {"records": f"key {node.key.name}, value {node.value.name}"} | _fields(node.key, node.value)
+            return {"records": _types(node.key, node.value)} | _fields(node.key, node.value)
     return {}
 
 
@@ -144,7 +155,10 @@ def compare(before: Mapping[str, Entry], now: Mapping[str, Entry]) -> Changes:
 
 
 def _reasons(was: Entry, now: Entry) -> Iterator[str]:
-    for part in ("is", "rows", "records"):
+    types = "bytes" if "bytes" in was and "bytes" in now else "is"
+    if was[types] != now[types]:
+        yield f"{was['is']} -> {now['is']}"
+    for part in ("rows", "records"):
         if part in was and part in now and was[part] != now[part]:
             yield f"{was[part]} -> {now[part]}"
     for part, what in _FIELDS.items():

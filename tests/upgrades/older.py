@@ -1,11 +1,10 @@
 """An application whose log and state, made by streamtopo at commit bf311ac, are kept in older.tar.xz.
 
-`python -m tests.upgrades.older FOLDER`, run with that commit, made them.
+`main(FOLDER)`, run with that commit, made them.
 """
 
 from __future__ import annotations
 
-import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,7 +63,3 @@ def main(folder: Path) -> None:
         assert time.monotonic() < deadline
     worker.close()
     log.close()
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))

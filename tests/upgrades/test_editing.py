@@ -237,9 +237,7 @@ class Total:
     items: list[Item] = field(default_factory=list)
 
 
-def totals(kind: type, name: str = "Row") -> Topology:
-    kind.__qualname__ = name
-
+def totals(kind: type) -> Topology:
     def describe(builder: StreamsBuilder) -> None:
         grouped = builder.stream("in", key=str, value=str).group_by_key()
         shown(grouped.aggregate(kind, lambda key, value, row: row, value=kind, name="rows"))
@@ -286,7 +284,6 @@ def retyped() -> type:
         total: int = 0
         items: list[Price] = field(default_factory=list)
 
-    Price.__name__ = "Item"
     Retyped.__annotations__["items"] = list[Price]
     return Retyped
 
@@ -311,8 +308,20 @@ def test_a_new_field_with_a_default_is_only_said(home: Home, caplog: pytest.LogC
     home.put("in", *FIVE)
     home.run(totals(Total))
     home.put("in", *LATER)
-    assert home.run(totals(grown())) == [("a", "Row(total=0, items=[], note='')")]
+    assert home.run(totals(grown())) == [("a", "grown.<locals>.Grown(total=0, items=[], note='')")]
     assert 'new since the last start: store rows, field "note"' in caplog.text
+
+
+def test_a_record_with_another_name(home: Home) -> None:
+    @dataclass
+    class Sum:
+        total: int = 0
+        items: list[Item] = field(default_factory=list)
+
+    home.put("in", *FIVE)
+    home.run(totals(Total))
+    home.put("in", *LATER)
+    assert len(home.run(totals(Sum))) == 1
 
 
 def test_records_on_their_way_in_a_repartition_topic(home: Home) -> None:

@@ -22,9 +22,9 @@ PATIENCE = 30.0
 class Home:
     """Where the versions of an application run."""
 
-    def __init__(self, path: Path, topics: Iterable[str] = ("in", "out")) -> None:
+    def __init__(self, path: Path, topics: Iterable[str] = ("in", "out"), log: Log | None = None) -> None:
         self.path = path
-        self.log: Log = EmbeddedLog(path / "log")
+        self.log: Log = log or EmbeddedLog(path / "log")
         for topic in topics:
             self.log.create(Topic(topic, 1))
 

@@ -54,7 +54,7 @@ class WorkerConfig:
     wait_for_topics: int = 0
     """Milliseconds to wait for topics that are missing, before the worker refuses to start."""
     accept_changes: bool = False
-    """Start although the topology no longer fits the state it left behind."""
+    """Start although the topology no longer fits the state it left behind; what does not fit is deleted."""
     close_timeout: int = 30_000
     """Milliseconds that the last commit may take after a signal; then the process ends without it."""
 

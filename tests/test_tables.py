@@ -327,3 +327,13 @@ def test_a_test_can_put_many_rows_each_into_its_task() -> None:
     driver = Driver(builder.build(), partitions=3)
     driver.store("scores").put_all([(name, place) for place, name in enumerate("abcdef")])
     assert [driver.store("scores").get(name) for name in "abcdef"] == [*range(6)]
+
+
+def test_to_table_names_its_store_by_store_and_its_node_by_name() -> None:
+    builder = StreamsBuilder("named")
+    stream = builder.stream("in", key=str, value=str)
+    node, kept = stream.to_table(name="node"), stream.to_table(store="kept")
+    assert (node.node, node.store, kept.store) == ("node", None, "kept")
+    driver = Driver(builder.build())
+    driver.send("in", "value", key="k")
+    assert driver.store("kept").get("k") == "value"

@@ -126,7 +126,9 @@ FIELDS = {
     "create_topics": Field(click.IntRange(min=0), "Create a missing topic with so many partitions; 0 refuses."),
     "no_create": Field(bool, "Create no topics at all: the internal ones must be there too."),
     "wait_for_topics": Field(duration, "Wait so long for topics that are missing.", "0ms"),
-    "accept_changes": Field(bool, "Start although the topology no longer fits the state it left behind."),
+    "accept_changes": Field(
+        bool, "Start although the topology no longer fits its state; what does not fit is deleted."
+    ),
     "close_timeout": Field(duration, "After a signal, how long the last commit may take before it is given up.", "30s"),
 }
 

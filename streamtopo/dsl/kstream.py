@@ -235,7 +235,10 @@ class KStream(Coroutines, Joins):
         store: str | None = None,
         name: str | None = None,
     ) -> KTable:
-        """The stream read as a table: the latest value of each key; None deletes. With `versioned`, its history too."""
+        """The stream read as a table: the latest value of each key; None deletes. With `versioned`, its history too.
+
+        `store` keeps its rows under that name, to be queried; `name` is that of the node and of its repartition topic.
+        """
         from streamtopo.dsl.ktable import table_of, versioned_table_of
 
         node = self.graph.name("KSTREAM-TOTABLE-", name)

@@ -25,7 +25,7 @@ from streamtopo.topology import Bindings, Operator
 
 @dataclass(frozen=True)
 class KTable:
-    """Every operator returns a new table. With `name` its rows are kept in a store of that name, to be queried."""
+    """Every operator here returns a new table. With `name` its rows are kept in a store of that name, to be queried."""
 
     graph: Graph
     node: str

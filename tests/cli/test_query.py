@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import sys
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -128,3 +129,36 @@ def test_a_port_that_is_taken_is_said(log: EmbeddedLog, start: Callable[..., Run
         1,
         f"Error: port {port} of 127.0.0.1 cannot be served: Address already in use; choose another one\n",
     )
+
+
+CHANGED = {
+    "another store": ('name="counts"', 'name="totals"', "counts -> gone|store counts: .* -> gone"),
+    "another type": ('"in", key=str, value=str', '"in", key=bytes, value=str', "key str, .* -> .*key bytes"),
+}
+
+
+@pytest.mark.parametrize("edit", CHANGED)
+def test_an_application_that_changed_says_so_and_leaves_nothing(
+    run: Run, log: EmbeddedLog, start: Callable[..., Running], folder: Path, edit: str
+) -> None:
+    worker = start()
+    all_committed(log)
+    worker.process.send_signal(signal.SIGTERM)
+    worker.process.wait()
+    before, after, reason = CHANGED[edit]
+    (folder / "counting.py").write_text((folder / "counting.py").read_text().replace(before, after))
+    sys.modules.pop("counting", None)
+    kept = sorted(folder.rglob("*"))
+    for store in ("counts", "totals"):
+        result = run("query", "counting", store, "key 1")
+        assert result.exit_code == 1
+        assert "the topology no longer fits the state it left behind" in result.output
+        assert re.search(reason, result.output)
+    assert [path for path in sorted(folder.rglob("*")) if path not in kept and "__pycache__" not in str(path)] == []
+
+
+def test_a_store_that_no_worker_has_run_with_leaves_nothing(run: Run, log: EmbeddedLog, folder: Path) -> None:
+    kept = sorted(folder.rglob("*"))
+    result = run("query", "counting", "counts", "key 1")
+    assert 'store "counts" has no rows yet, as no worker of "counting" has run with it; start one' in result.output
+    assert [path for path in sorted(folder.rglob("*")) if path not in kept and "__pycache__" not in str(path)] == []

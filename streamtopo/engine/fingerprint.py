@@ -92,15 +92,13 @@ def _counted(partitions: int) -> dict[str, Any]:
 
 
 def _store(spec: StoreSpec, tasks: int) -> dict[str, Any]:
-    kind, partitions = spec.kind.value, f"{tasks} partitions"
-    entry = {"is": f"{kind}, key {spec.key.name}, value {spec.value.name}, {partitions}"}
-    meaning = {"rows": spec.meaning} if spec.meaning else {}
-    return (
-        entry
-        | {"bytes": f"{kind}, {_types(spec.key, spec.value)}, {partitions}"}
-        | meaning
-        | _fields(spec.key, spec.value)
-    )
+    types = f"key {spec.key.name}, value {spec.value.name}"
+    entry = {"is": f"{spec.kind.value}, {types}, {tasks} partitions"}
+    if (unnamed := _types(spec.key, spec.value)) != types:
+        entry["bytes"] = f"{spec.kind.value}, {unnamed}, {tasks} partitions"
+    if spec.meaning:
+        entry["rows"] = spec.meaning
+    return entry | _fields(spec.key, spec.value)
 
 
 def _types(key: Serde, value: Serde) -> str:
@@ -155,8 +153,7 @@ def compare(before: Mapping[str, Entry], now: Mapping[str, Entry]) -> Changes:
 
 
 def _reasons(was: Entry, now: Entry) -> Iterator[str]:
-    types = "bytes" if "bytes" in was and "bytes" in now else "is"
-    if was[types] != now[types]:
+    if was["is"] != now["is"] and ("bytes" not in was or was["bytes"] != now.get("bytes")):
         yield f"{was['is']} -> {now['is']}"
     for part in ("rows", "records"):
         if part in was and part in now and was[part] != now[part]:

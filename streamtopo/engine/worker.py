@@ -7,7 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from typing import Any
 
 from streamtopo.config import OnError, WorkerConfig, config_of
@@ -30,6 +30,7 @@ from streamtopo.logs.opening import DEFAULT, open_log
 from streamtopo.records import TopicPartition
 from streamtopo.stores.opening import stores_on_disk
 from streamtopo.stores.state import State
+from streamtopo.topology import Topology
 
 logger = logging.getLogger("streamtopo")
 
@@ -73,10 +74,8 @@ class Worker:
     ) -> None:
         topology = topology_of(topology)
         self.config = config or config_of(**options)
-        log = open_log(log) if isinstance(log, str) else log
         on_disk = self.config.memory - self.config.at_hand
         open_store = open_store or stores_on_disk(topology.application_id, self.config.state_dir, on_disk)
-        self.log = log
         self.skipped = 0
         self.begun = False
         """Whether it has had a turn since its group said what it works on."""
@@ -92,17 +91,23 @@ class Worker:
         self._rejected: set[str] = set()
         """What was skipped since the last commit."""
         self._pace = Pace(self.config)
-        topics = Topics(topology, log, self.config)
         told = Options(now, self._pace.request, self.config.chunk, self.config.cache, depth_first)
-        self._globals = Globals(topology, log, topics.partitions, told, self.config)
-        told = told._replace(global_states=self._globals.states)
-        self._purging = Purging(topology, log)
-        self._tasks = Tasks(
-            topology, log, topics, open_store, told, address=address, exactly_once=self.config.exactly_once
-        )
+        with ExitStack() as opened:
+            self.log = opened.enter_context(closing(open_log(log))) if isinstance(log, str) else log
+            self._join(topology, open_store, told, address)
+            self._opened = opened.pop_all()
+            """The log, if it was given as a url; it is closed with the worker."""
         self.member = self._tasks.member
         self._thread = threading.get_ident()
         self._measured, self._measure_at = self._measure(), 0.0
+
+    def _join(self, topology: Topology, open_store: OpenStore, told: Options, address: str) -> None:
+        topics = Topics(topology, self.log, self.config)
+        self._globals = Globals(topology, self.log, topics.partitions, told, self.config)
+        told = told._replace(global_states=self._globals.states)
+        self._purging = Purging(topology, self.log)
+        exactly_once = self.config.exactly_once
+        self._tasks = Tasks(topology, self.log, topics, open_store, told, address=address, exactly_once=exactly_once)
 
     @property
     def tasks(self) -> dict[TaskId, Task]:
@@ -134,16 +139,18 @@ class Worker:
 
     def close(self) -> None:
         """Commit, close and leave: others may take over at once."""
-        with self._whole_or_not_at_all():
-            self._commit_if_needed()
-        self._tasks.close()
-        self._globals.close()
+        with self._opened:
+            with self._whole_or_not_at_all():
+                self._commit_if_needed()
+            self._tasks.close()
+            self._globals.close()
 
     def abandon(self) -> None:
         """Close and leave without a commit, after a failure."""
-        self._drop_all()
-        self._tasks.close()
-        self._globals.close()
+        with self._opened:
+            self._drop_all()
+            self._tasks.close()
+            self._globals.close()
 
     def metrics(self) -> Metrics:
         """For any thread: those beside the worker's own are told how things were a moment ago."""

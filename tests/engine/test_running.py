@@ -14,7 +14,7 @@ import pytest
 
 from streamtopo import StreamsBuilder, Topology, Worker
 from streamtopo.engine import running, topics
-from streamtopo.errors import PartitionError, StreamtopoError
+from streamtopo.errors import LogError, PartitionError, StreamtopoError
 from streamtopo.logs import Log, Topic
 from streamtopo.logs.embedded import EmbeddedLog
 from streamtopo.logs.memory import MemoryLog
@@ -233,3 +233,17 @@ worker.run()
         _, said = process.communicate(timeout=30)
     assert process.returncode == 1
     assert "ending without a commit" in said
+
+
+# -- the log
+
+
+def test_a_log_that_the_worker_opened_is_closed_with_it(tmp_path: Path) -> None:
+    builder = StreamsBuilder("app")
+    builder.stream("in").for_each(print)
+    url, state = f"embedded:{tmp_path / 'log'}", str(tmp_path / "state")
+    for end in (Worker.close, Worker.abandon):
+        worker = Worker(builder, url, create_topics=1, state_dir=state)
+        end(worker)
+        with pytest.raises(LogError, match="is closed; open it again"):
+            worker.log.topics()

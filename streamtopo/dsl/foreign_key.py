@@ -13,7 +13,7 @@ from streamtopo.operators.subscribers import Subscribers
 from streamtopo.operators.subscription import RESPONSE, SUBSCRIPTION
 from streamtopo.serdes import BYTES, Serde, SerdeLike
 from streamtopo.stores import StoreSpec
-from streamtopo.topology import Operator, Partitioner, Repartition, SinkNode, SourceNode
+from streamtopo.topology import Bindings, Operator, Partitioner, Repartition, SinkNode, SourceNode
 
 if TYPE_CHECKING:
     from streamtopo.dsl.ktable import KTable
@@ -37,24 +37,28 @@ class ForeignKeyJoin:
 
         self.other.origin.send_old(keep=True)
         self.table.origin.send_old(keep=True)
-        answered = self._answer(self._subscribe())
-        resolved = self._resolve(answered)
+        topic = self._named(f"{_SUBSCRIPTION}REGISTRATION-", "subscription-registration") + "-topic"
+        answered = self._answer(self._subscribe(topic))
+        resolved = self._resolve(answered, topic)
         graph = self.table.graph
         node = self._named("KTABLE-FK-JOIN-OUTPUT-", "result")
         store = graph.store_name("KTABLE-FK-JOIN-OUTPUT-STATE-STORE-", self.name)
         spec = StoreSpec(store, self.table.key, next_serde(value, self.table.value), cached=True)
         return kept_table(graph, node, resolved, spec, kept=self.name is not None)
 
-    def _subscribe(self) -> str:
+    def _subscribe(self, topic: str) -> str:
         """The source of the subscriptions, in the other table's task."""
-        table, extract, left, sides = self.table, self.extract, self.left, self._sides
-        topic = self._named(f"{_SUBSCRIPTION}REGISTRATION-", "subscription-registration") + "-topic"
+        table, extract, sides = self.table, self.extract, self._sides
         node = table.graph.process(
             self._named(f"{_SUBSCRIPTION}REGISTRATION-", "subscription-registration-processor"),
             (table.node,),
             Operator(
-                lambda bindings: foreign_key.subscribe(
-                    sides, extract, bindings.count, partition=bindings.partition, left=left
+                lambda bindings: foreign_key.Subscribe(
+                    sides,
+                    extract,
+                    bindings.count,
+                    partition=bindings.partition,
+                    unanswered=self._unanswered(bindings, topic),
                 )
             ),
         )
@@ -103,15 +107,20 @@ class ForeignKeyJoin:
             partitioner=lambda topic, key, answer, count: answer.partition,
         )
 
-    def _resolve(self, answers: str) -> str:
-        table, extract, joiner, left, sides = self.table, self.extract, self.joiner, self.left, self._sides
+    def _resolve(self, answers: str, topic: str) -> str:
+        table, extract, joiner, sides = self.table, self.extract, self.joiner, self._sides
         rows = table.origin.rows()
         return table.graph.process(
             self._named(f"{_SUBSCRIPTION}RESPONSE-RESOLVER-PROCESSOR-", "subscription-response-resolver"),
             (answers,),
             Operator(
                 lambda bindings: foreign_key.resolve(
-                    sides, Lookup(rows, bindings, parents=1), extract, joiner, bindings.count, left=left
+                    sides,
+                    Lookup(rows, bindings, parents=1),
+                    extract,
+                    joiner,
+                    bindings.count,
+                    unanswered=self._unanswered(bindings, topic),
                 )
             ),
             tuple(kept.store for kept in rows.kept),
@@ -136,6 +145,9 @@ class ForeignKeyJoin:
         topology.add(SinkNode(sink, parents, topic, key, value, partitioner))
         topology.add(SourceNode(source, (topic,), read_key or key, value))
         return source
+
+    def _unanswered(self, bindings: Bindings, topic: str) -> foreign_key.Unanswered | None:
+        return None if self.left else foreign_key.Unanswered(bindings, topic)
 
     @property
     def _sides(self) -> foreign_key.Sides:

@@ -14,11 +14,20 @@ from streamtopo.operators.aggregate import Dropped
 from streamtopo.operators.keeping import Keeping
 from streamtopo.operators.lookup import Lookup
 from streamtopo.operators.subscribers import Subscribers
-from streamtopo.operators.subscription import Instruction, Response, Subscription, hashes_of, prefix_of, response
+from streamtopo.operators.subscription import (
+    NO_HASH,
+    Instruction,
+    Response,
+    Subscription,
+    hashes_of,
+    prefix_of,
+    response,
+)
 from streamtopo.operators.tables import old_values, put
-from streamtopo.records import OUTDATED, Chunk, Step, each_row
+from streamtopo.records import NOTHING, OUTDATED, Chunk, Step, each_row
 from streamtopo.serdes import Serde
 from streamtopo.stores.state import State
+from streamtopo.topology import Bindings
 
 Extract = Callable[[Any, Any], Any]
 """(key, value of a left row) -> the key of a row of the other table, or None."""
@@ -46,15 +55,57 @@ class Sides(NamedTuple):
         return self.foreign.encode(one) == self.foreign.encode(other)
 
 
-def subscribe(sides: Sides, extract: Extract, dropped: Dropped, *, partition: int, left: bool) -> Step:
-    """Each update of a left row as one or two messages to foreign keys."""
-    instructions = _told_left if left else _told_inner
+class Unanswered:
+    """How many answers to cancelled subscriptions of an inner join have not come yet, in one task of the left table.
 
-    def step(chunk: Chunk) -> Chunk:
-        chunk = in_order(chunk, dropped)
+    Such an answer deletes what was joined, unless the left row is there again when it comes: then it is dropped, as
+    answers to older rows are. So while one is missing, a row without a subscription asks for an answer in any case.
+    It is no matter if the missing answer is that of another row: then a row that was never joined is deleted.
+    """
+
+    def __init__(self, bindings: Bindings, name: str) -> None:
+        self._cancelled = bindings.clock(f"{name} cancelled")
+        self._answered = bindings.clock(f"{name} answered")
+        self._seen = self._answered.time
+        """The answers until the last commit: those since then may come after the rows that are subscribed now."""
+
+    def __bool__(self) -> bool:
+        return self._cancelled.time > self._seen
+
+    def cancelled(self) -> None:
+        self._cancelled.time += 1
+
+    def answered(self, answers: int) -> None:
+        """Older versions counted no cancelled subscriptions; answers to theirs are not counted either."""
+        self._answered.time = min(self._answered.time + answers, self._cancelled.time)
+
+    def committing(self) -> None:
+        self._seen = self._answered.time
+
+
+class Subscribe:
+    """Each update of a left row as one or two messages to foreign keys."""
+
+    def __init__(
+        self,
+        sides: Sides,
+        extract: Extract,
+        dropped: Dropped,
+        *,
+        partition: int,
+        unanswered: Unanswered | None,
+    ) -> None:
+        """`unanswered` is that of an inner join; without it the join is a left join."""
+        self._sides, self._extract, self._dropped = sides, extract, dropped
+        self._partition, self._unanswered = partition, unanswered
+        self._instructions = _told_left if unanswered is None else _told_inner
+
+    def __call__(self, chunk: Chunk) -> Chunk:
+        chunk = in_order(chunk, self._dropped)
         places: list[int] = []
         targets: list[Any] = []
         subscriptions: list[Subscription] = []
+        sides, extract = self._sides, self._extract
         own_bytes: list[Any] = [*sides.key.encode_column(chunk.keys)]
         rows = zip(
             chunk.keys, own_bytes, chunk.values, old_values(chunk), hashes_of(sides.value, chunk.values), strict=True
@@ -63,13 +114,25 @@ def subscribe(sides: Sides, extract: Extract, dropped: Dropped, *, partition: in
             if old is None and new is None:
                 continue
             before, now = (None if one is None else extract(own, one) for one in (old, new))
-            for target, instruction in instructions(new, now, before, sides, dropped):
+            for target, instruction in self._instructions(new, now, before, sides, self._dropped):
                 places.append(place)
                 targets.append(target)
-                subscriptions.append(Subscription(instruction, hash, own_key, partition))
+                subscriptions.append(self._subscription(instruction, hash, own_key, is_new=before is None))
         return chunk.emit(places, targets, subscriptions)
 
-    return step
+    def flush(self) -> Chunk:
+        if self._unanswered is not None:
+            self._unanswered.committing()
+        return NOTHING
+
+    def _subscription(self, instruction: Instruction, hash: bytes, key: bytes, *, is_new: bool) -> Subscription:
+        if self._unanswered is not None:
+            if instruction is Instruction.CANCEL_AND_TELL:
+                self._unanswered.cancelled()
+                hash = NO_HASH
+            elif is_new and self._unanswered:
+                instruction = Instruction.TELL
+        return Subscription(instruction, hash, key, self._partition)
 
 
 def _told_inner(new: Any, now: Any, before: Any, sides: Sides, dropped: Dropped) -> Told:
@@ -103,22 +166,37 @@ def in_order(chunk: Chunk, dropped: Dropped) -> Chunk:
 
 
 def resolve(
-    sides: Sides, lookup: Lookup, extract: Extract, joiner: Callable[[Any, Any], Any], dropped: Dropped, *, left: bool
+    sides: Sides,
+    lookup: Lookup,
+    extract: Extract,
+    joiner: Callable[[Any, Any], Any],
+    dropped: Dropped,
+    *,
+    unanswered: Unanswered | None,
 ) -> Step:
-    """Answers joined with the left rows they were asked for, as those are now."""
+    """Answers joined with the left rows they were asked for, as those are now.
+
+    `unanswered` is that of an inner join; without it the join is a left join.
+    """
 
     def usable(key: Any, own: Any, hash: bytes, answer: Response) -> bool:
         """Whether this is the answer that the left row waits for.
 
         An inner join asks for no answer where an update keeps its foreign key and finds no foreign row: so that there
         is none holds for the row as it is now too. Kafka Streams 4.1 drops it, and keeps what was joined before.
+        The answer to a cancelled subscription holds for a row that has no foreign key.
         """
         if answer.hash == hash:
             return True
-        return not (left or answer.there or own is None) and sides.foreign_bytes(extract(key, own)) == answer.data
+        if unanswered is None or answer.there or own is None:
+            return False
+        now = sides.foreign_bytes(extract(key, own))
+        return now == answer.data or (now is None and answer.hash == NO_HASH)
 
     def step(chunk: Chunk) -> Chunk:
         chunk, rows = lookup.split(chunk)
+        if unanswered is not None:
+            unanswered.answered(sum(answer.hash == NO_HASH for answer in chunk.values))
         own = [row and row[0] for row in rows]
         mask = list(map(usable, chunk.keys, own, hashes_of(sides.value, own), chunk.values))
         if not all(mask):
@@ -128,7 +206,7 @@ def resolve(
         return chunk.with_values(each_row(joined, own, foreign))
 
     def joined(own: Any, foreign: Any) -> Any:
-        return None if own is None or (foreign is None and not left) else joiner(own, foreign)
+        return None if own is None or (foreign is None and unanswered is not None) else joiner(own, foreign)
 
     return step
 

@@ -11,7 +11,8 @@ from streamtopo.serdes import Serde
 _HASH_BYTES = 16
 _PARTITION_BYTES = 4
 _LENGTH_BYTES = 4
-_NO_HASH = bytes(_HASH_BYTES)
+NO_HASH = bytes(_HASH_BYTES)
+"""Of no left value, and of one without a foreign key."""
 
 
 class Instruction(IntEnum):
@@ -74,7 +75,7 @@ def hashes_of(serde: Serde, values: list[object]) -> list[bytes]:
     if serde.mutable:  # values that a function made may differ, as bytes, from those that come back from a store
         values = serde.decode_column(serde.encode_column(values))
     encoded = serde.encode_column(values)
-    return [_NO_HASH if data is None else blake2b(data, digest_size=_HASH_BYTES).digest() for data in encoded]
+    return [NO_HASH if data is None else blake2b(data, digest_size=_HASH_BYTES).digest() for data in encoded]
 
 
 def prefix_of(foreign_key: bytes) -> bytes:

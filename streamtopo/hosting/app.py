@@ -30,6 +30,7 @@ from streamtopo.hosting.query import Query
 from streamtopo.hosting.states import AppState, Life, Watcher
 from streamtopo.hosting.stores import Stores
 from streamtopo.hosting.threads import Threaded
+from streamtopo.hosting.waiting import Watch
 from streamtopo.logs import GroupState, Log
 from streamtopo.logs.opening import open_log
 from streamtopo.records import Headers
@@ -72,6 +73,8 @@ class Hosted:
         self._open_store: OpenStore | None = None
         """For all workers, because they share a budget of memory."""
         self._life = Life(settings.on_state_change)
+        self._news: dict[str, Watch] = {}
+        """By the topic that is consumed."""
         self._threaded = Threaded(self._make_worker, self._life, settings.on_uncaught)
         self._engine: Engine = self._threaded
         if settings.processes:
@@ -199,6 +202,10 @@ class Hosted:
         )
         return Tail(self._log, topic, serdes, from_beginning=from_beginning)
 
+    def _news_of(self, topic: str, tail: Tail) -> Watch:
+        """Changes when there are new records, and when the app is closed."""
+        return self._news.setdefault(topic, Watch(lambda: (self._open, tail.ends()), PAUSE))
+
     def _check_started(self) -> None:
         if self.error is not None:
             self._close_log()
@@ -266,13 +273,15 @@ class App(Hosted):
     ) -> Iterator[Consumed]:
         """Records as they come, until the app is closed; only new ones unless `from_beginning`."""
         tail = self._tail(topic, key, value, from_beginning)
+        news = self._news_of(topic, tail)
 
         def records() -> Iterator[Consumed]:
             while self._open:
+                version = news.version
                 page = self._next_page(tail)
                 yield from page
                 if not page:
-                    self._life.wait(_closing, PAUSE)
+                    news.wait(version)
 
         return records()
 
@@ -311,7 +320,7 @@ class AsyncApp(Hosted):
         No more are read while the consumer is at work on those that it has.
         """
         tail = self._tail(topic, key, value, from_beginning)
-        return Arriving(lambda: self._next_page(tail), lambda: self._open)
+        return Arriving(lambda: self._next_page(tail), self._news_of(topic, tail), lambda: self._open)
 
     async def ended(self) -> None:
         """Return when the app is closed; raise what the engine failed at, if it did."""

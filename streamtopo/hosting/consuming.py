@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Self
 
 from streamtopo.errors import LogError
+from streamtopo.hosting.waiting import Watch
 from streamtopo.logs import Log
 from streamtopo.records import Batch, Headers, TopicPartition
 from streamtopo.serdes import Serde
@@ -15,7 +16,7 @@ from streamtopo.serdes import Serde
 _PAGE = 200
 """Records that are read at a time: as many wait, at most, for a slow consumer."""
 PAUSE = 0.02
-"""Seconds between two looks for news."""
+"""Seconds between two looks for new records, one for all consumers of a topic."""
 
 
 class Consumed(NamedTuple):
@@ -39,6 +40,10 @@ class Tail:
             raise LogError(f'there is no topic "{topic}" to consume; the log has {names}')
         parts = [TopicPartition(topic, number) for number in range(topics[topic].partitions)]
         self._next = {part: log.start(part) if from_beginning else log.end(part) for part in parts}
+
+    def ends(self) -> list[int]:
+        """Of the partitions; others than before once there is something new."""
+        return [self._log.end(part) for part in self._next]
 
     def next_page(self) -> list[Consumed]:
         """What is new, partition by partition; empty if nothing is. After an error the same is read again."""
@@ -65,11 +70,12 @@ class Tail:
 class Arriving:
     """Records for an event loop. Who awaits one may give up, as `asyncio.wait_for` does, and nothing is lost."""
 
-    def __init__(self, next_page: Callable[[], list[Consumed]], is_open: Callable[[], bool]) -> None:
+    def __init__(self, next_page: Callable[[], list[Consumed]], news: Watch, is_open: Callable[[], bool]) -> None:
         self._next_page = next_page
+        self._news = news
         self._is_open = is_open
         self._waiting: deque[Consumed] = deque()
-        self._reading: asyncio.Task[None] | None = None
+        self._reading: asyncio.Task[int] | None = None
 
     def __aiter__(self) -> Self:
         return self
@@ -79,14 +85,16 @@ class Arriving:
             if not self._is_open():
                 raise StopAsyncIteration
             self._reading = self._reading or asyncio.create_task(self._read())
-            await asyncio.shield(self._reading)
+            version = await asyncio.shield(self._reading)
+            if not self._waiting:
+                await self._news.wait_async(version)
         return self._waiting.popleft()
 
-    async def _read(self) -> None:
+    async def _read(self) -> int:
+        """Returns since when there may be something new."""
         try:
-            page = await asyncio.to_thread(self._next_page)
-            self._waiting.extend(page)
-            if not page:
-                await asyncio.sleep(PAUSE)
+            version = self._news.version
+            self._waiting.extend(await asyncio.to_thread(self._next_page))
+            return version
         finally:
             self._reading = None

@@ -11,7 +11,7 @@ from streamtopo.hosting.asking import AsyncQuery
 from streamtopo.hosting.committed import Committed
 from streamtopo.hosting.peers import GroupOf, Peers, Wherever
 from streamtopo.hosting.query import Query
-from streamtopo.hosting.waiting import Moves, Patience
+from streamtopo.hosting.waiting import Patience, Watch
 
 _AT_ONCE = 64
 """Questions of loops that threads see to. One that asks a process that hangs takes seconds, so there are many."""
@@ -34,7 +34,7 @@ class Stores:
         self.local = Committed(workers)
         self._peers = Peers(group_of, group, plan, address, token)
         self._wherever = Wherever(self.local, self._peers)
-        self._moves = Moves(lambda: (self.local.tasks(), self._peers.owners()))
+        self._moves = Watch(lambda: (self.local.tasks(), self._peers.owners()))
         self._threads: ThreadPoolExecutor | None = None
 
     def query(self, store: str, wait: str | int = 0, partition: int | None = None) -> Query:

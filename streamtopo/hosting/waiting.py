@@ -1,4 +1,4 @@
-"""Waiting for rows that cannot be had now: those who wait are woken when tasks move, in this process or in another."""
+"""Waiting for what cannot be had now: one thread looks for all who wait, and wakes them."""
 
 from __future__ import annotations
 
@@ -10,37 +10,37 @@ from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 from streamtopo.durations import Duration, milliseconds
-from streamtopo.errors import StreamtopoError
 from streamtopo.hosting.answers import NotOwner, Restoring
 
 Result = TypeVar("Result")
 
 AGAIN = 0.01
-"""Seconds between two looks at where the tasks are, and before the second attempt of a query."""
+"""Seconds between two looks, and before the second attempt of a query."""
 _SELDOM = 1.0
 """Seconds between two attempts at most, because a restore in another process ends without a task that moves."""
 
 
-class Moves:
-    """One thread looks where the tasks are, while anybody waits, and wakes them all when that has changed."""
+class Watch:
+    """Looks at something again and again, while anybody waits for it to change, and then wakes them all."""
 
-    def __init__(self, look: Callable[[], object]) -> None:
-        """`look` gives something that is equal as long as no task has moved."""
+    def __init__(self, look: Callable[[], object], pause: float = AGAIN) -> None:
+        """`look` gives something that is equal as long as there is no change; `pause` is in seconds."""
         self.version = 0
-        """Another one after each move that was seen."""
+        """Another one after each change that was seen. Take it before the look that shows that one has to wait."""
         self._look = look
+        self._pause = pause
         self._found: object = None
         self._waiting: dict[object, Callable[[], object]] = {}
         self._looking = False
         self._lock = threading.Lock()
 
-    def wait(self, since: int, timeout: float) -> None:
+    def wait(self, since: int, timeout: float | None = None) -> None:
         """Until there is another version than `since`."""
         woken = threading.Event()
         with self._called(since, woken.set):
             woken.wait(timeout)
 
-    async def wait_async(self, since: int, timeout: float) -> None:
+    async def wait_async(self, since: int, timeout: float | None = None) -> None:
         loop, woken = asyncio.get_running_loop(), asyncio.Event()
 
         def wake() -> None:
@@ -59,7 +59,7 @@ class Moves:
             self._waiting[one] = wake
             if not self._looking:
                 self._looking = True
-                threading.Thread(target=self._watch, name="streamtopo moves", daemon=True).start()
+                threading.Thread(target=self._watch, name="streamtopo watch", daemon=True).start()
             moved = self.version != since
         try:
             if moved:
@@ -73,8 +73,8 @@ class Moves:
         while True:
             try:
                 found = self._look()
-            except StreamtopoError as error:  # those who wait meet it themselves
-                found = str(error)
+            except Exception as error:  # those who wait meet it themselves
+                found = repr(error)
             with self._lock:
                 if not self._waiting:
                     self._looking = False
@@ -84,13 +84,13 @@ class Moves:
                 self._found = found
             for wake in woken:
                 wake()
-            time.sleep(AGAIN)
+            time.sleep(self._pause)
 
 
 class Patience:
-    """What a query does when it is refused: it tries again, for as long as it may wait."""
+    """What a query does when it is refused: it tries again when tasks have moved, for as long as it may wait."""
 
-    def __init__(self, moves: Moves | None = None, wait: Duration = 0) -> None:
+    def __init__(self, moves: Watch | None = None, wait: Duration = 0) -> None:
         self._moves = moves
         self._seconds = milliseconds(wait) / 1000
 

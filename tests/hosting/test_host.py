@@ -232,6 +232,34 @@ async def test_a_consumer_that_gave_up_waiting_goes_on_where_it_was(
         assert found == list(range(300))
 
 
+async def test_one_thread_looks_for_records_for_all_who_wait(url: str, log: Log, options: dict[str, Any]) -> None:
+    def watching() -> int:
+        return sum(thread.name == "streamtopo watch" for thread in threading.enumerate())
+
+    async with host(counting(), url, **options) as app:
+        consumers = [app.consume("in") for _ in range(100)]
+        for number in range(3):
+            coming = [asyncio.ensure_future(anext(one)) for one in consumers]
+            while not watching():
+                await asyncio.sleep(0.001)
+            await app.produce("in", "x", key=str(number))
+            found = await asyncio.gather(*coming)
+            assert {one.key for one in found} == {str(number)}
+            assert watching() <= 1
+        coming = [asyncio.ensure_future(anext(one)) for one in consumers]
+        while not watching():
+            await asyncio.sleep(0.001)
+        for one in coming[1:]:
+            one.cancel()
+        await app.produce("in", "x", key="last")
+        assert (await coming[0]).key == "last"
+        while watching():
+            await asyncio.sleep(0.001)
+        ending = [asyncio.ensure_future(anext(one)) for one in consumers[:1]]
+        await app.close()
+        assert isinstance((await asyncio.gather(*ending, return_exceptions=True))[0], StopAsyncIteration)
+
+
 async def test_a_value_that_cannot_be_read_is_not_passed_over(url: str, log: Log, options: dict[str, Any]) -> None:
     async with host(counting(), url, **options) as app:
         numbers = app.consume("out", value=int)

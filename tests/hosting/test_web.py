@@ -200,7 +200,7 @@ def test_as_long_as_the_description_says_can_be_waited(text: str) -> None:
 
 def looking() -> bool:
     """Whether there is a thread that looks where the tasks are, for those who wait."""
-    return any(thread.name == "streamtopo moves" for thread in threading.enumerate())
+    return any(thread.name == "streamtopo watch" for thread in threading.enumerate())
 
 
 async def test_nothing_is_done_for_clients_that_hang_up(url: str, log: Log, options: dict[str, Any]) -> None:

@@ -15,7 +15,7 @@ from streamtopo.serdes import Serde
 from streamtopo.stores.state import State
 from streamtopo.topology import Bindings
 
-_FRAME = struct.Struct(">qqiii")
+_FRAME = struct.Struct(">Qqiii")
 _LENGTHS = struct.Struct(">ii")
 _NONE = -1
 

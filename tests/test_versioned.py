@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -34,6 +36,27 @@ def test_chains(puts: list[tuple[int, str | None]]) -> None:
         assert told(latest(chain)) == valid(known, 1000)
         seen = [told(one) for one in between(chain, None, None, now - HISTORY)]
         assert seen == [(known[at], at) for at in sorted(known) if counts(known, at, now)]
+
+
+@given(puts=PUTS)
+def test_a_range_in_time_has_what_reads_at_its_times_find(puts: list[tuple[int, str | None]]) -> None:
+    """Expired versions, too, are found by neither."""
+    store = ledger().store("ledger")
+    for time, value in puts:
+        store.put("k", value, time)
+        store.put("other", "later", time + 3)
+    at = {time: store.get_as_of("k", time) for time in range(25)}
+    for first, last in product([None, *at], [None, *at]):
+        times = [time for time in at if (first is None or first <= time) and (last is None or time <= last)]
+        found = {version.timestamp: version for time in times if (version := at[time])}
+        assert store.range("k", first, last) == [found[time] for time in sorted(found)]
+
+
+def ledger() -> Driver:
+    builder = StreamsBuilder("ledger")
+    store = versioned_store("ledger", key=str, value=str, history=HISTORY)
+    builder.stream("in", key=str, value=str).process(Ledger, stores=[store], value=list).to("out")
+    return Driver(builder.build())
 
 
 def told(version: Version | None) -> tuple[str, int] | None:

@@ -54,13 +54,14 @@ def latest(chain: Chain) -> Version | None:
 
 
 def between(chain: Chain, first: int | None, last: int | None, oldest: int) -> Iterator[Version]:
-    """The versions that were valid at any time from first to last, oldest first."""
+    """The versions that `as_of` finds at any time from first to last, oldest first."""
     for place, (time, _) in enumerate(chain):
         version = _version(chain, place)
-        if version is None or (last is not None and time > last):
+        if version is None:
             continue
         until = version.valid_to
-        if until is None or until > max(oldest, -1 if first is None else first):
+        since = max(time, time if first is None else first, time if until is None else oldest)
+        if (until is None or since < until) and (last is None or since <= last):
             yield version
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -196,3 +197,51 @@ def test_duplicates_are_kept_in_the_order_they_were_put_after_a_crash_too() -> N
     assert driver.store("rows").fetch("a", 1000) == [3]
     with pytest.raises(TopologyError, match="has no windows, so it cannot keep duplicates"):
         retaining_duplicates(sessions())
+
+
+TIMES = st.one_of(st.integers(0, 30), st.integers(59_990, 60_030), st.integers(119_990, 120_010))
+
+
+@given(
+    puts=st.lists(st.tuples(st.sampled_from(["a", "b"]), TIMES, st.sampled_from([[1], [2], None])), max_size=15),
+    start=TIMES,
+    stop=TIMES,
+    in_memory=st.booleans(),
+)
+def test_a_range_of_windows_has_what_reads_of_one_find(puts: list[Any], start: int, stop: int, in_memory: bool) -> None:
+    """Expired rows, too, are found by neither."""
+    store = driver_of(replace(windows(), in_memory=in_memory)).store("rows")
+    for key, time, value in puts:
+        store.put(key, value, time)
+    found = {
+        (key, time): value
+        for key in ("a", "b")
+        for time in sorted({time for _, time, _ in puts if start <= time <= stop})
+        if (value := store.fetch(key, time)) is not None
+    }
+    for key in ("a", "b"):
+        of_key = [(time, value) for (k, time), value in found.items() if k == key]
+        assert list(store.fetch_range(key, start, stop)) == of_key
+        assert list(store.backward_fetch_range(key, start, stop)) == of_key[::-1]
+    for rows in (store.fetch_all(start, stop), store.fetch_keys_range("a", None, start, stop)):
+        assert {(window.key, window.start): value for window, value in rows} == found
+
+
+@given(
+    puts=st.lists(st.tuples(TIMES, TIMES, st.sampled_from([1, 2, None])), max_size=15),
+    earliest_end=TIMES,
+    latest_start=TIMES,
+)
+def test_a_range_of_sessions_has_what_reads_of_one_find(puts: list[Any], earliest_end: int, latest_start: int) -> None:
+    store = driver_of(sessions()).store("rows")
+    times = {(min(one, other), max(one, other)) for one, other, _ in puts}
+    for one, other, value in puts:
+        store.put("a", min(one, other), max(one, other), value)
+    rows = {
+        Windowed("a", start, end): value
+        for start, end in sorted(times, key=lambda time: (time[1], time[0]))
+        if (value := store.fetch_session("a", start, end)) is not None
+    }
+    found = [row for row in rows.items() if row[0].end >= earliest_end and row[0].start <= latest_start]
+    assert sorted(store.find_sessions("a", earliest_end, latest_start)) == sorted(found)
+    assert dict(store.fetch("a")) == dict(store.all()) == rows

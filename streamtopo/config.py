@@ -10,7 +10,7 @@ from typing import Any
 from streamtopo.durations import milliseconds
 from streamtopo.errors import ConfigError
 
-DURATIONS = ("commit_interval", "commit_pause", "idle_advance", "wait_for_topics", "close_timeout")
+DURATIONS = ("commit_interval", "commit_pause", "idle_advance", "wait_for_topics", "close_timeout", "keep_deletions")
 """Fields of the config that are milliseconds."""
 
 
@@ -55,6 +55,8 @@ class WorkerConfig:
     """Milliseconds to wait for topics that are missing, before the worker refuses to start."""
     accept_changes: bool = False
     """Start although the topology no longer fits the state it left behind; what does not fit is deleted."""
+    keep_deletions: int = 0
+    """Milliseconds for which new changelogs keep deletions; 0: ten minutes (embedded log), or as the cluster does."""
     close_timeout: int = 30_000
     """Milliseconds that the last commit may take after a signal; then the process ends without it."""
 

@@ -129,6 +129,9 @@ FIELDS = {
     "accept_changes": Field(
         bool, "Start although the topology no longer fits its state; what does not fit is deleted."
     ),
+    "keep_deletions": Field(
+        duration, "New changelogs keep deletions so long; 0: 10 minutes (embedded), or as the cluster does.", "0ms"
+    ),
     "close_timeout": Field(duration, "After a signal, how long the last commit may take before it is given up.", "30s"),
 }
 

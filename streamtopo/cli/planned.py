@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from streamtopo.engine.plan import CHANGELOG_CONFIG, REPARTITION_CONFIG, difference, plan
+from streamtopo.engine.plan import REPARTITION_CONFIG, changelog_config, difference, plan
 from streamtopo.logs import Topic
 from streamtopo.topology import Topology
 
@@ -21,10 +21,10 @@ class Needed(NamedTuple):
     """What is, or would be, in the log: "exists", "missing", "to create", or how it differs."""
 
 
-def planned(topology: Topology, existing: Mapping[str, Topic]) -> list[Needed]:
+def planned(topology: Topology, existing: Mapping[str, Topic], keep_deletions: int = 0) -> list[Needed]:
     external = [_external(name, kind, existing.get(name)) for name, kind in sorted(_externals(topology, existing))]
     missing = any(needed.state == "missing" and "source" in needed.kind for needed in external)
-    internal = _unplanned(topology) if missing else plan(topology, existing).internal
+    internal = _unplanned(topology, keep_deletions) if missing else plan(topology, existing, keep_deletions).internal
     changelogs = set(map(topology.changelog_of, topology.stores))
     return external + [
         _internal(topic, "changelog" if topic.name in changelogs else "repartition", existing.get(topic.name))
@@ -47,7 +47,7 @@ def _external(name: str, kind: str, known: Topic | None) -> Needed:
     return Needed(name, kind, known.partitions, dict(known.config), "exists")
 
 
-def _unplanned(topology: Topology) -> list[Topic]:
+def _unplanned(topology: Topology, keep_deletions: int) -> list[Topic]:
     """The internal topics with the counts they were given; 0 stands for one that is not known yet."""
     used = {spec.name: spec for subtopology in topology.subtopologies() for spec in subtopology.stores}
     repartitions = [
@@ -55,7 +55,7 @@ def _unplanned(topology: Topology) -> list[Topic]:
         for name, wanted in topology.repartitions.items()
     ]
     changelogs = [
-        Topic(topology.changelog_of(spec.name), 0, CHANGELOG_CONFIG | dict(spec.topic_config))
+        Topic(topology.changelog_of(spec.name), 0, changelog_config(spec, keep_deletions))
         for spec in used.values()
         if spec.logged
     ]

@@ -200,7 +200,7 @@ def plan(app: str, log: str, as_json: bool) -> None:
 
     topology = load_topology(app)
     with opened_or_empty(log) as source:
-        found = [needed._asdict() for needed in planned(topology, source.topics())]
+        found = [needed._asdict() for needed in planned(topology, source.topics(), source.keeps_deletions)]
     if as_json:
         show_json(found)
         return

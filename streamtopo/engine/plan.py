@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 from streamtopo.errors import PartitionError
 from streamtopo.logs import Topic
+from streamtopo.stores import StoreSpec
 from streamtopo.topology import SinkNode, Subtopology, Topology
 
 _TIMES = {"message.timestamp.type": "CreateTime"}
 """Those of the records, whatever the log gives other topics: windows, and rows, have them."""
 REPARTITION_CONFIG = {"cleanup.policy": "delete", "retention.ms": "-1", "segment.bytes": "52428800", **_TIMES}
 """As segments are deleted whole, and not while they are written to, small ones let purging free the disk."""
+DELETIONS = "delete.retention.ms"
 CHANGELOG_CONFIG = {"cleanup.policy": "compact", **_TIMES}
 _MEANING = {"cleanup.policy": "delete", "message.timestamp.type": "CreateTime"}
 """What an internal topic must have as the topology needs it; what it is where nobody says."""
@@ -54,7 +56,13 @@ def difference(existing: Topic, wanted: Topic) -> tuple[str, str] | None:
     return None
 
 
-def plan(topology: Topology, existing: Mapping[str, Topic]) -> Plan:
+def changelog_config(spec: StoreSpec, keep_deletions: int) -> dict[str, str]:
+    """`keep_deletions`: milliseconds, or 0 for what the log does by itself."""
+    kept = {DELETIONS: str(keep_deletions)} if keep_deletions else {}
+    return CHANGELOG_CONFIG | kept | dict(spec.topic_config)
+
+
+def plan(topology: Topology, existing: Mapping[str, Topic], keep_deletions: int = 0) -> Plan:
     subtopologies = topology.subtopologies()
     reads = tuple(_topics_read(topology, subtopology, existing) for subtopology in subtopologies)
     counts = {name: topic.partitions for name, topic in existing.items()}
@@ -69,7 +77,7 @@ def plan(topology: Topology, existing: Mapping[str, Topic]) -> Plan:
         if counts[topology.topic_of(name)]
     ]
     changelogs = [
-        Topic(topology.changelog_of(spec.name), number, CHANGELOG_CONFIG | dict(spec.topic_config))
+        Topic(topology.changelog_of(spec.name), number, changelog_config(spec, keep_deletions))
         for subtopology, number in zip(subtopologies, tasks, strict=True)
         for spec in subtopology.stores
         if spec.logged and number

@@ -11,7 +11,7 @@ from streamtopo.logs import Log
 from streamtopo.records import TopicPartition
 from streamtopo.stores import Store, StoreSpec
 from streamtopo.stores.layout import layout_of, past_of, prefix_of, stored_rows
-from streamtopo.stores.trust import Facts, Stamp, why_not_trusted, why_too_old
+from streamtopo.stores.trust import Facts, Stamp, why_deletions_may_be_gone, why_not_trusted
 
 logger = logging.getLogger("streamtopo")
 
@@ -91,7 +91,7 @@ class Restoration:
             return 0
         batch = self.log.read(self.changelog, self.next, limit, _AT_ONCE)
         holes = batch.next_offset - self.next > len(batch.offsets)
-        if holes and (reason := why_too_old(self.now() - self._as_of, self._retention)):
+        if holes and (reason := why_deletions_may_be_gone(self.next, self._as_of, self._facts())):
             # Deletions of what was read before may be gone from here.
             self._start_over(reason)
             return 0
@@ -101,7 +101,8 @@ class Restoration:
         return len(batch.offsets)
 
     def _facts(self) -> Facts:
-        return Facts(*self._origin, self.start, self.end, self.now(), self._retention, layout_of(self.spec))
+        cleaned = self.log.cleaned(self.changelog)
+        return Facts(*self._origin, self.start, self.end, self.now(), self._retention, layout_of(self.spec), cleaned)
 
     def _from(self, offset: int, *, as_of: int) -> None:
         self.next = offset

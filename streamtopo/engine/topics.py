@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from streamtopo.config import WorkerConfig
 from streamtopo.engine.fingerprint import Fingerprint, entries_of, note_of
 from streamtopo.engine.looking import Looking
-from streamtopo.engine.plan import Plan, absent, difference, missing, plan
+from streamtopo.engine.plan import DELETIONS, Plan, absent, difference, missing, plan
 from streamtopo.engine.upgrading import fitted
 from streamtopo.errors import PartitionError
 from streamtopo.logs import Log, Topic
@@ -79,7 +79,8 @@ class Topics:
     def _prepare(self, *, accept: bool) -> Plan:
         """Plan, create what is missing, and compare with what an earlier version left behind."""
         self._create_missing()
-        planned = plan(self._topology, dict(self._log.topics()))
+        keep_deletions = self._config.keep_deletions or self._log.keeps_deletions
+        planned = plan(self._topology, dict(self._log.topics()), keep_deletions)
         self._fingerprint = Fingerprint(entries_of(self._topology, planned))
         if not (self._config.no_create and self._config.accept_changes):  # it may have no right to read the note
             self._fingerprint = fitted(self._topology, self._log, self._fingerprint.entries, accept=accept)
@@ -94,11 +95,17 @@ class Topics:
 
     def _have(self, internal: Topic, existing: Topic | None) -> None:
         if not self._config.no_create:
-            self._log.create(_as_it_is(internal, existing))
+            self._log.create(self._as_it_is(internal, existing))
         elif existing is None:
             raise _not_created(internal)
         else:
-            check_equal(existing, _as_it_is(internal, existing))
+            check_equal(existing, self._as_it_is(internal, existing))
+
+    def _as_it_is(self, internal: Topic, existing: Topic | None) -> Topic:
+        if existing is not None and not self._config.keep_deletions and DELETIONS not in existing.config:
+            # Made by a version, or for a log, that had no opinion; nobody has asked for another one.
+            internal = internal._replace(config={k: v for k, v in internal.config.items() if k != DELETIONS})
+        return _as_it_is(internal, existing)
 
     def _create_missing(self) -> None:
         for name, kind in (self._missing() if self._creates else self._still_missing()).items():

@@ -126,10 +126,19 @@ class GroupState(NamedTuple):
     """Where members answer queries, of those that do."""
 
 
+class Cleaned(NamedTuple):
+    """What compaction has forgotten: deletions before this offset, of rows that were gone themselves at this time."""
+
+    offset: int = 0
+    at: int = 0
+
+
 class Log(Protocol):
     """Topics and their records; safe to use from several threads."""
 
     id: str
+    keeps_deletions: int
+    """Milliseconds for which it is good to keep deletions in changelogs; 0 leaves that to the log's own settings."""
 
     def topics(self) -> Mapping[str, Topic]: ...
 
@@ -160,6 +169,10 @@ class Log(Protocol):
         ...
 
     def delete_before(self, partition: TopicPartition, offset: int) -> None: ...
+
+    def cleaned(self, partition: TopicPartition) -> Cleaned | None:
+        """None if the log does not know: then it can be told from times only (`delete.retention.ms`)."""
+        ...
 
     def join(
         self, group: str, topics: Iterable[tuple[str, ...]], *, address: str = "", exactly_once: bool = True

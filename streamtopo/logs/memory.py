@@ -9,7 +9,7 @@ from collections.abc import Container, Iterable, Mapping
 from math import inf
 
 from streamtopo.errors import LogError
-from streamtopo.logs import Committed, GroupState, Outcome, Revoking, Topic, ignored
+from streamtopo.logs import Cleaned, Committed, GroupState, Outcome, Revoking, Topic, ignored
 from streamtopo.logs.groups import Subscription, check_no_members, share_of
 from streamtopo.logs.topics import check_equal, check_new
 from streamtopo.records import Batch, Columns, Headers, Position, TopicPartition
@@ -75,6 +75,12 @@ class MemoryLog:
     def delete_before(self, partition: TopicPartition, offset: int) -> None:
         with self._changed:
             self._partition(partition).delete_before(offset)
+
+    keeps_deletions = 0
+
+    def cleaned(self, partition: TopicPartition) -> Cleaned:
+        """Deletions stay."""
+        return Cleaned()
 
     def compact(self, partition: TopicPartition) -> None:
         """Keep the last record of each key; offsets stay what they were, with gaps."""

@@ -47,6 +47,8 @@ class Facts(NamedTuple):
     """Milliseconds for which deletions stay in the changelog; None if they always do."""
     layout: str = ""
     """Where the topology has the rows of the store now."""
+    cleaned: tuple[int, int] | None = None
+    """If the log knows: before which offset deletions may be gone, of rows that were gone themselves at what time."""
 
 
 def why_not_trusted(kept: Stamp, now: Facts) -> str | None:
@@ -65,9 +67,20 @@ def why_not_trusted(kept: Stamp, now: Facts) -> str | None:
         return f"it is ahead of its changelog: at offset {kept.offset}, which ends at {now.end}"
     if kept.offset < now.start:
         return f"it is behind the start of its changelog: at offset {kept.offset}, which starts at {now.start}"
-    if kept.offset == now.end or now.tombstone_retention is None:
+    if kept.offset == now.end:
         return None
-    return why_too_old(now.now - kept.written_at, now.tombstone_retention)
+    return why_deletions_may_be_gone(kept.offset, kept.written_at, now)
+
+
+def why_deletions_may_be_gone(offset: int, as_of: int, now: Facts) -> str | None:
+    """`as_of`: rows that were gone by then were never read, so that their deletions are not missed."""
+    age = now.now - as_of
+    if now.cleaned is None:
+        return None if now.tombstone_retention is None else why_too_old(age, now.tombstone_retention)
+    before, at = now.cleaned
+    if offset >= before or (as_of > at and age >= -_CLOCK_ERROR):
+        return None
+    return f"it is too old: last written {timedelta(milliseconds=age)} ago, and deletions since then are gone"
 
 
 def why_too_old(age: int, retention: int) -> str | None:

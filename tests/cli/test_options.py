@@ -65,6 +65,7 @@ CHANGED: dict[str, tuple[Any, Any]] = {  # as it is written, and what it means
     "no_create": (True, True),
     "wait_for_topics": ("1m", 60_000),
     "accept_changes": (True, True),
+    "keep_deletions": ("1h", 3_600_000),
     "close_timeout": ("1m", 60_000),
 }
 

@@ -166,7 +166,7 @@ def test_a_plan_where_sources_are_there_has_counts(run: Run, log: Log) -> None:
             "topic": "wordcount-counts-changelog",
             "kind": "changelog",
             "partitions": 3,
-            "config": CHANGELOG,
+            "config": CHANGELOG | {"delete.retention.ms": "600000"},
             "state": "exists",
         },
     ]

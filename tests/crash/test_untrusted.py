@@ -20,7 +20,8 @@ from streamtopo.stores.rocks import MemoryBudget, RocksStore
 from tests.crash.apps import catch_up, check, counting, everything, feed, new_log, parts, replayed, stored, working
 
 CHANGELOG = TopicPartition("crash-counts-changelog", 0)
-DAY = 86_400_000
+KEPT = 600_000
+"""Milliseconds for which the embedded log keeps deletions in changelogs."""
 
 
 @pytest.fixture
@@ -160,9 +161,9 @@ class Rows:
         values = [value if value is None else value.encode() for value in pairs.values()]
         self.log.append(self.topic, Columns(keys, values, [0] * len(keys)))
 
-    def read(self, state: str) -> dict[str, str]:
+    def read(self, state: str, **options: Any) -> dict[str, str]:
         """What the store has when a worker with this state directory has caught up."""
-        worker = self.worker(state)
+        worker = self.worker(state, **options)
         catch_up(worker)
         (task,) = worker.tasks.values()
         found = dict(task.store_view("rows", self.now).all())
@@ -200,11 +201,35 @@ def deleted_and_compacted(rows: Rows, after: int) -> None:
 
 
 def test_a_deleted_key_does_not_come_back_with_an_old_copy(rows: Rows, caplog: pytest.LogCaptureFixture) -> None:
-    deleted_and_compacted(rows, after=2 * DAY)
+    deleted_and_compacted(rows, after=2 * KEPT)
     assert rows.log.read(rows.changelog, 0, 10).columns.keys == [b"kept", b"new"]
     assert rows.read("old") == {"kept": "1", "new": "1"}
-    assert "it is too old: last written 2 days, 0:00:0" in caplog.text
-    assert "and its changelog keeps deletions for 1 day, 0:00:00" in caplog.text
+    assert "it is too old: last written 0:20:00" in caplog.text
+    assert "and deletions since then are gone" in caplog.text
+
+
+def test_an_old_copy_goes_on_where_no_deletion_is_gone(rows: Rows, caplog: pytest.LogCaptureFixture) -> None:
+    """As after a machine was off: nobody cleaned meanwhile."""
+    rows.put({"kept": "1", "deleted": "1"})
+    rows.read("state")
+    shutil.copytree(rows.path / "state", rows.path / "old")
+    rows.put({"deleted": None, "new": "1"})
+    rows.read("state")
+    rows.later += 100 * KEPT
+    assert rows.read("old") == {"kept": "1", "new": "1"}
+    assert caplog.text == ""
+
+
+def test_a_changelog_keeps_deletions_as_long_as_it_is_told(rows: Rows) -> None:
+    rows.put({"deleted": "1"})
+    rows.read("state", keep_deletions="1h")
+    assert rows.log.topics()[rows.changelog.topic].config["delete.retention.ms"] == "3600000"
+    rows.put({"deleted": None, "other": "1"})
+    rows.read("state")
+    compacted_away(rows, after=2 * KEPT)
+    assert deletions(rows) == 1
+    compacted_away(rows, after=6 * KEPT)
+    assert deletions(rows) == 0
 
 
 def test_a_deleted_key_does_not_come_back_with_a_store_whose_worker_slept_before_it_was_written(
@@ -221,7 +246,7 @@ def test_a_deleted_key_does_not_come_back_with_a_store_whose_worker_slept_before
         member.evict()
         rows.put({"deleted": None, "new": "1"})
         assert rows.read("state") == {"kept": "1", "new": "1"}
-        compacted_away(rows, after=2 * DAY)
+        compacted_away(rows, after=2 * KEPT)
         assert rows.log.read(rows.changelog, 0, 10).columns.keys == [b"kept", b"new"]
         write(store, *changes, **more)
 
@@ -233,13 +258,13 @@ def test_a_deleted_key_does_not_come_back_with_a_store_whose_worker_slept_before
 
 
 def test_a_copy_that_is_old_but_missed_nothing_is_good(rows: Rows, caplog: pytest.LogCaptureFixture) -> None:
-    deleted_and_compacted(rows, after=2 * DAY)
+    deleted_and_compacted(rows, after=2 * KEPT)
     assert rows.read("state") == {"kept": "1", "new": "1"}
     assert caplog.text == ""
 
 
 def test_a_copy_that_is_young_enough_hears_of_the_deletion(rows: Rows, caplog: pytest.LogCaptureFixture) -> None:
-    deleted_and_compacted(rows, after=DAY // 2)
+    deleted_and_compacted(rows, after=KEPT // 2)
     assert rows.read("old") == {"kept": "1", "new": "1"}
     assert caplog.text == ""
 
@@ -248,7 +273,7 @@ def test_a_hole_at_the_end_is_no_reason_to_wait(rows: Rows) -> None:
     rows.put({"kept": "1", "deleted": "1"})
     rows.put({"deleted": None})
     rows.read("state")
-    compacted_away(rows, after=2 * DAY)
+    compacted_away(rows, after=2 * KEPT)
     assert (len(rows.log.read(rows.changelog, 0, 10).offsets), rows.log.end(rows.changelog)) == (1, 2)
     assert rows.read("new") == {"kept": "1"}
 
@@ -258,7 +283,7 @@ def half_restored(rows: Rows) -> Worker:
     """A worker that has read a row, but not yet its deletion, which comes a day and a half after it."""
     rows.put({"deleted": "1"} | {f"{number}": "1" for number in range(50)})
     rows.read("state")
-    rows.later += DAY * 3 // 2
+    rows.later += KEPT * 3 // 2
     rows.put({"deleted": None, "other": "1"})
     rows.read("state")
     worker = rows.worker("new", chunk=10)
@@ -281,7 +306,7 @@ def deletions(rows: Rows) -> int:
 def test_a_deletion_stays_while_a_store_is_restored(
     rows: Rows, half_restored: Worker, caplog: pytest.LogCaptureFixture
 ) -> None:
-    compacted_away(rows, after=DAY * 3 // 4)
+    compacted_away(rows, after=KEPT * 3 // 4)
     assert deletions(rows) == 1
     catch_up(half_restored)
     half_restored.close()
@@ -293,7 +318,7 @@ def test_a_half_restored_store_goes_on_while_deletions_stay(
     rows: Rows, half_restored: Worker, caplog: pytest.LogCaptureFixture
 ) -> None:
     half_restored.close()
-    compacted_away(rows, after=DAY * 3 // 4)
+    compacted_away(rows, after=KEPT * 3 // 4)
     assert "deleted" not in rows.read("new")
     assert caplog.text == ""
 
@@ -302,7 +327,7 @@ def test_a_half_restored_store_is_rebuilt_when_deletions_may_be_gone(
     rows: Rows, half_restored: Worker, caplog: pytest.LogCaptureFixture
 ) -> None:
     half_restored.close()
-    compacted_away(rows, after=DAY * 5 // 4)
+    compacted_away(rows, after=KEPT * 5 // 4)
     assert deletions(rows) == 0
     assert "deleted" not in rows.read("new")
     assert 'store "rows" is rebuilt' in caplog.text
@@ -311,7 +336,7 @@ def test_a_half_restored_store_is_rebuilt_when_deletions_may_be_gone(
 def test_restoring_starts_over_when_it_takes_too_long(
     rows: Rows, half_restored: Worker, caplog: pytest.LogCaptureFixture
 ) -> None:
-    compacted_away(rows, after=DAY * 5 // 4)
+    compacted_away(rows, after=KEPT * 5 // 4)
     assert deletions(rows) == 0
     catch_up(half_restored)
     half_restored.close()
@@ -324,11 +349,12 @@ def test_restoring_starts_over_when_it_takes_too_long(
 def test_restoring_that_takes_too_long_twice_is_an_error(
     rows: Rows, half_restored: Worker, caplog: pytest.LogCaptureFixture
 ) -> None:
-    compacted_away(rows, after=DAY * 5 // 4)
+    compacted_away(rows, after=KEPT * 5 // 4)
     while not caplog.text:
         half_restored.run_once()
     half_restored.run_once()
-    rows.later += 2 * DAY
+    rows.log.append(rows.changelog, Columns([b"5"], [None], [0]))
+    compacted_away(rows, after=2 * KEPT)
     with pytest.raises(StoreError, match=r'"rows" cannot be restored in time: .* a longer delete\.retention\.ms'):
         catch_up(half_restored)
     half_restored.abandon()
@@ -338,7 +364,7 @@ def test_restoring_that_takes_too_long_twice_is_an_error(
 def test_restoring_slowly_is_fine_where_nothing_was_compacted_away(
     rows: Rows, half_restored: Worker, caplog: pytest.LogCaptureFixture
 ) -> None:
-    rows.later += 2 * DAY
+    rows.later += 2 * KEPT
     catch_up(half_restored)
     half_restored.close()
     assert caplog.text == ""

@@ -221,6 +221,8 @@ NOW = Facts("log-1", "topic-1", 50, 200, 1_000_000 + DAY, DAY)
         NOW._replace(end=100, now=1_000_000 + 9 * DAY),
         NOW._replace(now=1_000_000 + 9 * DAY, tombstone_retention=None),
         NOW._replace(now=1_000_000 - 59_000),
+        NOW._replace(now=1_000_000 + 9 * DAY, cleaned=(100, 2_000_000)),
+        NOW._replace(now=1_000_000 + 9 * DAY, cleaned=(150, 999_999)),
     ],
 )
 def test_trusted(now: Facts) -> None:
@@ -244,6 +246,10 @@ def test_trusted(now: Facts) -> None:
         (
             NOW._replace(now=NOW.now + 1000),
             "it is too old: last written 1 day, 0:00:01 ago, and its changelog keeps deletions for 1 day, 0:00:00",
+        ),
+        (
+            NOW._replace(cleaned=(101, 1_000_000)),
+            "it is too old: last written 1 day, 0:00:00 ago, and deletions since then are gone",
         ),
         (
             NOW._replace(now=1_000_000 - 3_600_000),

@@ -7,7 +7,7 @@ from math import inf
 from pathlib import Path
 
 from streamtopo.errors import LogError
-from streamtopo.logs import GroupState, Topic
+from streamtopo.logs import Cleaned, GroupState, Topic
 from streamtopo.logs.embedded import roster, storage
 from streamtopo.logs.embedded.batches import Run, cut, encode, join_runs
 from streamtopo.logs.embedded.checkpoints import Checkpoints
@@ -17,6 +17,10 @@ from streamtopo.logs.embedded.member import EmbeddedMember
 from streamtopo.logs.embedded.presence import LEASE, address_of, alive
 from streamtopo.logs.groups import check_no_members
 from streamtopo.records import Batch, Columns, Position, TopicPartition
+
+_KEEPS_DELETIONS = 10 * 60_000
+"""Milliseconds. A store that has missed a deletion is noticed exactly, so this is only for how long a worker may be
+stopped, while others go on with its tasks, before its stores are rebuilt."""
 
 
 class EmbeddedLog:
@@ -44,6 +48,8 @@ class EmbeddedLog:
         self._members: set[EmbeddedMember] = set()
         with self._database.connection() as connection:
             self.id: str = connection.execute("SELECT value FROM meta WHERE name = 'id'").fetchone()[0]
+
+    keeps_deletions = _KEEPS_DELETIONS
 
     # -- topics
 
@@ -121,6 +127,11 @@ class EmbeddedLog:
     def clean(self, slice_ms: float = 10) -> bool:
         """Retention and compaction, for about so long; True if there is more to do. For moments without work."""
         return self._cleaner.clean(slice_ms)
+
+    def cleaned(self, partition: TopicPartition) -> Cleaned:
+        with self._database.connection() as connection, reading(connection):
+            id, topic = storage.topic(connection, partition.topic)
+            return storage.cleaned(connection, id, partition.partition, self._now() - Policy.of(topic).tombstones_ms)
 
     def compact(self, partition: TopicPartition) -> None:
         """Keep the last record of each key, now; offsets stay what they were, with gaps."""

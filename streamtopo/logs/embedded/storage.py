@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 from streamtopo.errors import LogError
-from streamtopo.logs import Topic
+from streamtopo.logs import Cleaned, Topic
 from streamtopo.logs.embedded.batches import Encoded
 from streamtopo.logs.embedded.checksums import FACTS, WHOLE, Blob, check_whole, checksum, damaged
 from streamtopo.logs.topics import check_equal, check_new
@@ -39,6 +39,13 @@ class Found(NamedTuple):
 def topics(connection: sqlite3.Connection) -> dict[str, tuple[int, Topic]]:
     rows = connection.execute("SELECT name, id, partitions, config FROM topics ORDER BY name").fetchall()
     return {name: (id, Topic(name, partitions, json.loads(config), str(id))) for name, id, partitions, config in rows}
+
+
+def topic(connection: sqlite3.Connection, name: str) -> tuple[int, Topic]:
+    row = connection.execute("SELECT id, partitions, config FROM topics WHERE name = ?", (name,)).fetchone()
+    if row is None:
+        raise LogError(f'topic "{name}" does not exist; create it first')
+    return row[0], Topic(name, row[1], json.loads(row[2]), str(row[0]))
 
 
 def create(connection: sqlite3.Connection, topic: Topic) -> None:
@@ -343,13 +350,18 @@ def note_cleaning(
 
 def cleaned_before(connection: sqlite3.Connection, topic: int, partition: int, time: int) -> int:
     """Up to which offset everything was cleaned before this time; what older cleanings reached is forgotten."""
-    (offset,) = connection.execute(
-        "SELECT max(before_offset) FROM cleanings WHERE topic = ? AND partition = ? AND at < ?",
-        (topic, partition, time),
-    ).fetchone()
-    if offset is None:
-        return 0
+    offset = cleaned(connection, topic, partition, time).offset
     connection.execute(
         "DELETE FROM cleanings WHERE topic = ? AND partition = ? AND before_offset < ?", (topic, partition, offset)
     )
-    return int(offset)
+    return offset
+
+
+def cleaned(connection: sqlite3.Connection, topic: int, partition: int, time: int) -> Cleaned:
+    """The last cleaning before this time."""
+    row = connection.execute(
+        "SELECT before_offset, at FROM cleanings WHERE topic = ? AND partition = ? AND at < ? "
+        "ORDER BY before_offset DESC LIMIT 1",
+        (topic, partition, time),
+    ).fetchone()
+    return Cleaned(*row) if row else Cleaned()

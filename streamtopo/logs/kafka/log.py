@@ -35,6 +35,11 @@ class KafkaLog:
         self._counts: dict[str, int] = {}
         self._members: WeakSet[KafkaMember] = WeakSet()
 
+    keeps_deletions = 0
+
+    def cleaned(self, partition: TopicPartition) -> None:
+        """Brokers do not say."""
+
     # -- topics
 
     def topics(self) -> Mapping[str, Topic]:

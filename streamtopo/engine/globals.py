@@ -40,9 +40,11 @@ class Globals:
         self._log = log
         self._looking = Looking(config, _REST, most=_LATEST)
         self._chunk = options.chunk
-        self._tasks: list[Task] = []
+        self.tasks: dict[TaskId, Task] = {}
         self._ends: dict[TopicPartition, int] = {}
         """What must be read before any other task begins."""
+        self._spans: dict[TopicPartition, tuple[int, int]] = {}
+        """The same with its start, also when it has been read."""
         self.states: dict[str, State] = {}
         options = options._replace(cache=0)
         for part in topology.global_subtopologies():
@@ -51,14 +53,23 @@ class Globals:
             topics = [topic for source in part.sources for topic in source.topics]
             read = [TopicPartition(topic, number) for topic in topics for number in range(partitions(topic))]
             task.open({partition: Position(log.start(partition)) for partition in read})
-            self._tasks.append(task)
+            self.tasks[task.id] = task
             self._ends.update({partition: log.end(partition) for partition in read})
+            self._spans.update(
+                {partition: (task.inputs[partition].fetched, self._ends[partition]) for partition in read}
+            )
             self.states.update(task.states)
 
     @property
     def loaded(self) -> bool:
         """Whether all is there that was in the topics when the worker started."""
         return not self._ends
+
+    def progress(self, task: Task) -> tuple[int, int]:
+        """How many of the records that were there at the start have been read, for any thread."""
+        read = [(one.fetched, *self._spans[partition]) for partition, one in task.inputs.items()]
+        done = sum(min(fetched, end) - start for fetched, start, end in read)
+        return done, sum(end - start for _, start, end in read)
 
     def update(self, reject: Reject) -> bool:
         """Take what is new in the topics, a slice of each; true if there was anything."""
@@ -72,7 +83,7 @@ class Globals:
 
     def _look(self, reject: Reject) -> bool:
         found = False
-        for task in self._tasks:
+        for task in self.tasks.values():
             ends = {}
             for partition, one in task.inputs.items():
                 batch = self._log.read(partition, one.fetched, self._chunk)
@@ -87,7 +98,7 @@ class Globals:
         return found
 
     def close(self) -> None:
-        for task in self._tasks:
+        for task in self.tasks.values():
             task.close()
 
     def _keep(self, entry: RoundEntry, reject: Reject) -> None:

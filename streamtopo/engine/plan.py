@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from streamtopo.errors import PartitionError
 from streamtopo.logs import Topic
@@ -20,6 +21,14 @@ _MEANING = {"cleanup.policy": "delete", "message.timestamp.type": "CreateTime"}
 """What an internal topic must have as the topology needs it; what it is where nobody says."""
 
 
+class Part(NamedTuple):
+    """A subtopology, the topics its tasks read, and how many tasks it has."""
+
+    subtopology: Subtopology
+    topics: tuple[str, ...]
+    tasks: int
+
+
 @dataclass(frozen=True)
 class Plan:
     subtopologies: tuple[Subtopology, ...]
@@ -29,6 +38,15 @@ class Plan:
     """For each subtopology the number of its tasks."""
     internal: tuple[Topic, ...]
     """What the log must have beside the topics that others write."""
+    everywhere: tuple[Subtopology, ...] = ()
+    """Those that feed global stores: each worker runs all of them."""
+
+    def part(self, number: int) -> Part:
+        """By the subtopology's number, which counts those too that run everywhere, with one task in each worker."""
+        for part in map(Part, self.subtopologies, self.topics, self.tasks):
+            if part.subtopology.number == number:
+                return part
+        return next(Part(part, (), 1) for part in self.everywhere if part.number == number)
 
 
 def missing(topology: Topology, existing: Mapping[str, Topic]) -> dict[str, str]:
@@ -82,7 +100,7 @@ def plan(topology: Topology, existing: Mapping[str, Topic], keep_deletions: int 
         for spec in subtopology.stores
         if spec.logged and number
     ]
-    return Plan(subtopologies, reads, tasks, (*repartitions, *changelogs))
+    return Plan(subtopologies, reads, tasks, (*repartitions, *changelogs), topology.global_subtopologies())
 
 
 def _topics_read(topology: Topology, subtopology: Subtopology, existing: Mapping[str, Topic]) -> tuple[str, ...]:

@@ -129,6 +129,11 @@ class Worker:
         """Work until `stop`, SIGTERM or Ctrl-C, then commit and leave; a second signal ends the process at once."""
         run(self)
 
+    @property
+    def globals(self) -> Globals:
+        """The tasks that feed the global stores."""
+        return self._globals
+
     def global_state(self, name: str) -> State:
         """The rows of a global store."""
         return self._globals.states[name]

@@ -88,6 +88,10 @@ class Committed:
         for worker in workers:
             if (task := worker.tasks.get(place.task)) is not None:
                 return task
+            if (task := worker.globals.tasks.get(place.task)) is not None:
+                if not worker.globals.loaded:
+                    raise Restoring(place.store, place.task.partition, *worker.globals.progress(task))
+                return task
         for worker in workers:
             if (opening := worker.opening.get(place.task)) is not None:
                 done = [one.next - one.start for one in opening.stores if one.spec.name == place.store]

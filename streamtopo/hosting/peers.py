@@ -121,9 +121,10 @@ class Peers:
         return answer
 
     def _owner(self, place: Place) -> str | None:
-        """The address of whoever works on the task's partitions."""
-        topics = self._plan().topics[place.task.subtopology]
-        owners = self.owners()
+        """The address of whoever works on the task's partitions; of any worker if the rows are everywhere."""
+        topics, owners = self._plan().part(place.task.subtopology).topics, self.owners()
+        if not topics:
+            return next((address for address in owners.values() if address != self._address), None)
         addresses = (owners.get(TopicPartition(topic, place.task.partition)) for topic in topics)
         return next((address for address in addresses if address), None)
 

@@ -50,7 +50,7 @@ def stores_of(plan: Plan) -> dict[str, Known]:
     """Those that can be asked: not what a join waits for, whose keys only the join knows."""
     return {
         spec.name: Known(spec, subtopology.number)
-        for subtopology in plan.subtopologies
+        for subtopology in (*plan.subtopologies, *plan.everywhere)
         for spec in subtopology.stores
         if spec.kind is not Kind.JOIN
     }
@@ -181,13 +181,13 @@ class Query:
         return Place(spec.name, TaskId(number, partition_of(key, self._count())))
 
     def _count(self) -> int:
-        count = self._plan().tasks[self._known.subtopology]
+        count = self._plan().part(self._known.subtopology).tasks
         if not count:
             raise NotOwner(self.spec.name, 0)
         return count
 
     def _partitions(self) -> Iterable[int]:
-        count = self._plan().tasks[self._known.subtopology]
+        count = self._plan().part(self._known.subtopology).tasks
         if self._only is None:
             return range(count)
         if not 0 <= self._only < count:

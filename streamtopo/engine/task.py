@@ -299,10 +299,10 @@ class Task:
     def store_view(self, name: str, now: Callable[[], int]) -> Any:
         if name not in self.states:
             return ReadOnlyStore(self._options.global_states[name], now)
-        state = self.states[name]
+        state, expired = self.states[name], partial(self.count, "expired")
         if state.spec.kind is Kind.VERSIONED:
-            return VersionedStore(state, self.clock(name))
-        return view_of(state, now, partial(self._clocks.observed, name), lambda: self.count("expired"))
+            return VersionedStore(state, self.clock(name), expired)
+        return view_of(state, now, partial(self._clocks.observed, name), expired)
 
     def reads_globally(self, store: str) -> bool:
         return store in self._options.global_states

@@ -26,9 +26,10 @@ def regroup(mapper: Callable[[Any, Any], Any], key: Serde, dropped: Dropped) -> 
         places: list[int] = []
         keys: list[Any] = []
         changes: list[Change] = []
-        unusable = 0
+        unusable = outdated = 0
         for place, (own, new, old) in enumerate(zip(chunk.keys, chunk.values, old_values(chunk), strict=True)):
             if old is OUTDATED:
+                outdated += 1
                 continue
             added = None if new is None else _pair(mapper(own, new))
             removed = None if old is None else _pair(mapper(own, old))
@@ -38,6 +39,7 @@ def regroup(mapper: Callable[[Any, Any], Any], key: Serde, dropped: Dropped) -> 
             keys += [group for group, _ in told]
             changes += [change for _, change in told]
         dropped("null key or value", unusable)
+        dropped("out of order", outdated)
         return chunk.emit(places, keys, changes)
 
     return step

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from streamtopo.operators.aggregate import Dropped
 from streamtopo.operators.pending import LEFT, RIGHT, JoinWindow, Pending, place_of
+from streamtopo.operators.windowed import LATE
 from streamtopo.records import NOTHING, Chunk, private, unshared
 from streamtopo.serdes import Serde, encoded
 from streamtopo.stores.recent import Recent, Timed
@@ -111,6 +112,7 @@ class JoinStreams:
         near, keep = zip(*[(side.recent.near, side.recent.add) for side in self._sides], strict=True)
         seen = [side.time.time for side in self._sides]
         added: tuple[list[int], list[int]] = [], []
+        late = 0
         rows = zip(chunk.sides or (), keys, chunk.values, kept, chunk.timestamps, strict=True)
         for place, (side, key, value, data, time) in enumerate(rows):
             now = time if time > now else now
@@ -130,6 +132,9 @@ class JoinStreams:
             if time > seen[side] - retention:
                 keep[side](key, time, data)
                 added[side].append(place)
+            else:
+                late += 1
+        self._dropped(LATE, late)
         self._time.time, self._sides[LEFT].time.time, self._sides[RIGHT].time.time = now, *seen
         return added
 

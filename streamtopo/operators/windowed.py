@@ -13,7 +13,7 @@ from streamtopo.stores.state import State
 from streamtopo.topology import Bindings, OperatorClock
 
 LATE = "late"
-"""Counts windows that were closed when a record for them came."""
+"""Counts windows that were closed when a record for them came, and records that a join of streams does not keep."""
 
 
 @dataclass(frozen=True)

@@ -116,13 +116,16 @@ class StoreTime(Protocol):
 class VersionedStore:
     """Rows with their history, as far back as it is kept."""
 
-    def __init__(self, state: State, time: StoreTime) -> None:
+    def __init__(self, state: State, time: StoreTime, expired: Callable[[], None]) -> None:
+        """`expired` counts a version that is older than the history."""
         self._state = state
         self._time = time
+        self._expired = expired
 
     def put(self, key: Any, value: Any, timestamp: int) -> int:
         """None: no row from then on. Returns when the next version begins, LATEST (-1), or REJECTED as too old."""
         if timestamp < self._oldest:
+            self._expired()
             return REJECTED
         self._time.time = max(self._time.time, timestamp)
         chain, valid_to = with_version(self._chain(key), timestamp, private(value), self._oldest)
@@ -133,6 +136,7 @@ class VersionedStore:
     def delete(self, key: Any, timestamp: int) -> Version | None:
         """No row from then on; returns the version that was valid then."""
         if timestamp < self._oldest:
+            self._expired()
             return None
         before = self.get_as_of(key, timestamp)
         self.put(key, None, timestamp)

@@ -6,7 +6,15 @@ from typing import Any
 
 import pytest
 
-from streamtopo import Processor, ProcessorContext, Record, StreamsBuilder, key_value_store, until_time_limit
+from streamtopo import (
+    Processor,
+    ProcessorContext,
+    Record,
+    StreamsBuilder,
+    key_value_store,
+    until_time_limit,
+    versioned_store,
+)
 from streamtopo.errors import PartitionError, StepError
 from streamtopo.logs import Topic
 from streamtopo.logs.memory import MemoryLog
@@ -116,6 +124,49 @@ def test_each_drop_is_counted() -> None:
     driver = Driver(builder.build())
     driver.send_all([DriverRecord("in", key, value, 1) for key, value in [(None, "a"), ("k", None), ("k", "b")]])
     assert driver.dropped() == {"null key": 1, "null key or value": 2}
+
+
+@pytest.mark.parametrize("how", ["join", "left_join", "outer_join"])
+@pytest.mark.parametrize("chunk", [1, 2, 10_000])
+def test_a_row_that_a_join_of_streams_does_not_keep_is_late(how: str, chunk: int) -> None:
+    """Its own side is past it by the window and the grace."""
+    builder = StreamsBuilder("corner")
+    left, right = (builder.stream(topic, key=str, value=str) for topic in ("left", "right"))
+    getattr(left, how)(right, lambda one, other: f"{one} {other}", within=2, grace=1).to("out")
+    driver = Driver(builder.build(), chunk=chunk)
+    driver.send_all(DriverRecord("left", "k", f"at {time}", time) for time in (10, 5, 6, 15, 10))
+    driver.send_all(DriverRecord("right", "k", f"at {time}", time) for time in (9, 4, 10))
+    assert driver.dropped() == {"late": 3}
+
+
+class History(Processor):
+    def process(self, record: Record) -> None:
+        rows = self.context.get_state_store("history")
+        if record.value == "delete":
+            rows.delete(record.key, record.timestamp)
+        else:
+            rows.put(record.key, record.value, record.timestamp)
+
+
+def test_a_version_that_is_older_than_the_history_is_counted() -> None:
+    builder = StreamsBuilder("corner")
+    store = versioned_store("history", key=str, value=str, history=10)
+    builder.stream("in", key=str, value=str).process(History, stores=[store])
+    driver = Driver(builder.build())
+    for time, value in ((20, "a"), (10, "b"), (9, "c"), (9, "delete"), (10, "delete")):
+        driver.send("in", value, key="k", timestamp=time)
+    assert driver.dropped() == {"expired": 2}
+
+
+def test_groups_of_a_table_with_versions_count_what_is_out_of_order() -> None:
+    builder = StreamsBuilder("corner")
+    table = builder.table("in", key=str, value=str, versioned=10)
+    table.group_by(lambda key, value: (value, key), key=str).count().to_stream().to("out")
+    driver = Driver(builder.build())
+    for time, value in ((20, "a"), (15, "b"), (21, "c"), (10, "d")):
+        driver.send("in", value, key="k", timestamp=time)
+    assert driver.dropped() == {"out of order": 1, "older than the history": 1}
+    assert driver.read("out") == [("a", 1), ("a", 0), ("c", 1)]
 
 
 class Ticking(Processor):

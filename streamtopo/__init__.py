@@ -28,7 +28,7 @@ from streamtopo.stores.build import (
     versioned_store,
     window_store,
 )
-from streamtopo.timestamps import Times, Timestamp
+from streamtopo.timestamps import MaxAhead, Times, Timestamp
 from streamtopo.topology import Topology
 from streamtopo.windowed_serdes import session_windowed, time_windowed
 from streamtopo.windows import Windowed, Windows
@@ -55,6 +55,7 @@ __all__ = [
     "KGroupedTable",
     "KStream",
     "KTable",
+    "MaxAhead",
     "Processor",
     "ProcessorContext",
     "Record",

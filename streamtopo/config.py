@@ -7,10 +7,18 @@ from dataclasses import dataclass, fields
 from enum import Enum
 from typing import Any
 
-from streamtopo.durations import milliseconds
+from streamtopo.durations import Duration, milliseconds
 from streamtopo.errors import ConfigError
 
-DURATIONS = ("commit_interval", "commit_pause", "idle_advance", "wait_for_topics", "close_timeout", "keep_deletions")
+DURATIONS = (
+    "commit_interval",
+    "commit_pause",
+    "idle_advance",
+    "max_ahead",
+    "wait_for_topics",
+    "close_timeout",
+    "keep_deletions",
+)
 """Fields of the config that are milliseconds."""
 
 
@@ -47,6 +55,8 @@ class WorkerConfig:
     """At least once is faster on Kafka; on other logs it is exactly once as well."""
     idle_advance: int = 0
     """Milliseconds without a record after which stream time goes on with the wall clock; 0: it stands still."""
+    max_ahead: int | None = 3_600_000
+    """Milliseconds that a record may be ahead of the wall clock for clocks to follow it; None: any number."""
     create_topics: int = 0
     """Create a topic that is read or written and does not exist, with so many partitions; 0 refuses."""
     no_create: bool = False
@@ -79,7 +89,7 @@ def config_of(**options: Any) -> WorkerConfig:
     known = {field.name for field in fields(WorkerConfig)}
     for name in options.keys() - known:
         raise ConfigError(f'there is no option "{name}"; the options are {", ".join(sorted(known))}')
-    parse = {**dict.fromkeys(DURATIONS, milliseconds), "cache": size, "memory": size}
+    parse = {**dict.fromkeys(DURATIONS, milliseconds), "cache": size, "memory": size, "max_ahead": duration_or_none}
     return WorkerConfig(**{name: _parsed(name, value, parse.get(name)) for name, value in options.items()})
 
 
@@ -94,6 +104,11 @@ def _parsed(name: str, value: Any, parse: Any) -> Any:
             names = " or ".join(choice.value for choice in choices)
             raise ConfigError(f"{name} is {value!r}; give {names}") from None
     return value if parse is None else parse(value)
+
+
+def duration_or_none(text: Duration | None) -> int | None:
+    """Milliseconds; None, or "none", is no limit."""
+    return None if text in (None, "none") else milliseconds(text)
 
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(kB|KB|MB|GB|B)?")

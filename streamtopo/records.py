@@ -166,6 +166,11 @@ def latest_so_far(times: list[int], before: int = -1) -> list[int]:
     return list(accumulate(times, max, initial=before))[1:]
 
 
+def within(times: list[int], bound: int) -> list[int]:
+    """The times, with -1 in place of those past the bound; nobody changes what it returns."""
+    return times if max(times, default=-1) <= bound else [time if time <= bound else -1 for time in times]
+
+
 def number_of(order: Order) -> int:
     """The number, within its round, of the record that a row stems from."""
     return order if isinstance(order, int) else order[0]

@@ -59,6 +59,7 @@ class Driver:
         chunk: int = 10_000,
         on_error: str | OnError = OnError.FAIL,
         idle_advance: Duration = 0,
+        max_ahead: Duration | None = None,
         log: MemoryLog | None = None,
         depth_first: bool = False,
     ) -> None:
@@ -73,6 +74,7 @@ class Driver:
             chunk=chunk,
             on_error=OnError(on_error),
             idle_advance=milliseconds(idle_advance),
+            max_ahead=None if max_ahead is None else milliseconds(max_ahead),
             create_topics=partitions,
         )
         self._depth_first = depth_first

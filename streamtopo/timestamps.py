@@ -8,8 +8,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+from streamtopo.durations import Duration, milliseconds
 from streamtopo.errors import StreamtopoError, TopologyError
 from streamtopo.records import check_timestamp, each_row
+from streamtopo.windows import FOREVER
 
 
 class Times(NamedTuple):
@@ -40,8 +42,13 @@ class Timestamp:
         if not isinstance(self.take, str) and not callable(self.take):
             raise TopologyError(f'{self.take!r:.80} gives no timestamps; give "log", a field\'s name or a function')
 
-    def column(self, keys: list[Any], values: list[Any], log: list[int], partition: int) -> list[int]:
-        """The times of records that follow each other in a partition whose time was this before."""
+    def column(
+        self, keys: list[Any], values: list[Any], log: list[int], partition: int, bound: int = FOREVER
+    ) -> list[int]:
+        """The times of records that follow each other in a partition whose time was this before.
+
+        Times past the bound do not move the partition's time.
+        """
         if self.take == "log":
             times = log
         elif isinstance(self.take, str):
@@ -49,14 +56,14 @@ class Timestamp:
         elif not _asks_for_times(self.take):
             times = each_row(self.take, keys, values)
         else:
-            times = list(_one_by_one(self.take, keys, values, log, partition))
+            times = list(_one_by_one(self.take, keys, values, log, partition, bound))
         for time in times:
             check_timestamp(time, "the timestamp function returned")
         if self.invalid == "skip" or min(times, default=0) >= 0:
             return times
-        return list(self._valid(times, partition))
+        return list(self._valid(times, partition, bound))
 
-    def _valid(self, times: Iterable[int], partition: int) -> Iterator[int]:
+    def _valid(self, times: Iterable[int], partition: int, bound: int) -> Iterator[int]:
         for time in times:
             if time < 0 and self.invalid == "fail":
                 raise StreamtopoError(
@@ -64,11 +71,43 @@ class Timestamp:
                 )
             if time < 0 and partition < 0:
                 raise StreamtopoError(f"the timestamp {time} is negative, and no record before it has a time to take")
-            partition = max(partition, time)
+            if partition < time <= bound:
+                partition = time
             yield partition if time < 0 else time
 
 
 TimestampLike = str | Callable[..., int] | Timestamp
+
+
+@dataclass(frozen=True)
+class MaxAhead:
+    """How far a record's time may be ahead of the wall clock; `then` is what to do with one that is further ahead.
+
+    "keep": it is processed, but no clock follows it. "skip": it is left out and counted. "fail": it fails.
+    """
+
+    limit: Duration = "1h"
+    then: Literal["keep", "skip", "fail"] = "keep"
+
+    def __post_init__(self) -> None:
+        if self.then not in ("keep", "skip", "fail"):
+            raise TopologyError(f'then={self.then!r} of MaxAhead is not known; give "keep", "skip" or "fail"')
+        if self.milliseconds < 0:
+            raise TopologyError(f"MaxAhead({self.limit!r}) is less than 0; give 0 or more, or max_ahead=None")
+
+    @property
+    def milliseconds(self) -> int:
+        return milliseconds(self.limit)
+
+
+MaxAheadLike = Duration | MaxAhead | None
+"""None: a record may be ahead as far as it likes; "default": as the worker has it."""
+
+
+def max_ahead_of(given: MaxAheadLike) -> MaxAhead | Literal["default"] | None:
+    if given is None or given == "default" or isinstance(given, MaxAhead):
+        return given  # type: ignore[return-value]
+    return MaxAhead(given)
 
 
 def timestamp_of(given: TimestampLike | None) -> Timestamp | None:
@@ -94,10 +133,11 @@ def _asks_for_times(function: Callable[..., int]) -> bool:
 
 
 def _one_by_one(
-    function: Callable[..., int], keys: list[Any], values: list[Any], log: list[int], partition: int
+    function: Callable[..., int], keys: list[Any], values: list[Any], log: list[int], partition: int, bound: int
 ) -> Iterator[int]:
     for key, value, logged in zip(keys, values, log, strict=True):
         time = function(key, value, Times(partition, logged))
         check_timestamp(time, "the timestamp function returned")
-        partition = max(partition, time)
+        if partition < time <= bound:
+            partition = time
         yield time

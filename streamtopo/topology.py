@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, Self
+from typing import Any, Literal, Protocol, Self
 
 from streamtopo.errors import TopologyError
 from streamtopo.names import names_or_pattern as names_or_pattern
 from streamtopo.records import Step
 from streamtopo.serdes import Serde, SerdeLike, serde_of
 from streamtopo.stores import StoreSpec
-from streamtopo.timestamps import Timestamp, TimestampLike, timestamp_of
+from streamtopo.timestamps import MaxAhead, MaxAheadLike, Timestamp, TimestampLike, max_ahead_of, timestamp_of
 
 Partitioner = Callable[[str, Any, Any, int], int | None]
 """(topic, key, value, number of partitions) -> a partition, or None for the usual one."""
@@ -21,6 +21,14 @@ Partitioner = Callable[[str, Any, Any, int], int | None]
 class OperatorClock(Protocol):
     time: int
     """Milliseconds; -1 until it is set."""
+
+    def observe(self, time: int) -> int:
+        """Follow a row's time, unless that is too far ahead of the wall clock; returns the clock's time."""
+        ...
+
+    def follow(self, times: list[int]) -> list[int]:
+        """The same for rows that come one after the other: the clock's time at each, that row included."""
+        ...
 
 
 class Bindings(Protocol):
@@ -75,6 +83,8 @@ class SourceNode:
     """Every worker reads all partitions, into a store that all its tasks can look into."""
     raw: bool = False
     """Hands on keys and values as their bytes, to a node that expects them so."""
+    max_ahead: MaxAhead | Literal["default"] | None = "default"
+    """Of its records' times; "default": as the worker has it."""
 
     def reads(self, topic: str) -> bool:
         return topic in self.topics or self.matches(topic)
@@ -188,10 +198,12 @@ class Topology:
         key: SerdeLike = bytes,
         value: SerdeLike = bytes,
         timestamp: TimestampLike | None = None,
+        max_ahead: MaxAheadLike = "default",
     ) -> Self:
         """A source of one or more topics, or of all topics whose whole name matches a pattern."""
         names, pattern = names_or_pattern(name, topics)
-        self.add(SourceNode(name, names, serde_of(key, key=True), serde_of(value), pattern, timestamp_of(timestamp)))
+        source = SourceNode(name, names, serde_of(key, key=True), serde_of(value), pattern, timestamp_of(timestamp))
+        self.add(replace(source, max_ahead=max_ahead_of(max_ahead)))
         return self
 
     def add_processor(self, name: str, supplier: Callable[[], Any], *parents: str) -> Self:

@@ -12,12 +12,13 @@ from typing import Any, NamedTuple, TypeVar
 import click
 from click.core import ParameterSource
 
-from streamtopo.config import Guarantee, OnError, WorkerConfig, config_of, size
+from streamtopo.config import Guarantee, OnError, WorkerConfig, config_of, duration_or_none, size
 from streamtopo.durations import milliseconds
 from streamtopo.errors import ConfigError, StreamtopoError
 from streamtopo.logs.opening import DEFAULT
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+Parsed = TypeVar("Parsed")
 PYPROJECT = "pyproject.toml"
 _known = {"log", *(field.name.replace("_", "-") for field in fields(WorkerConfig))}
 
@@ -93,11 +94,15 @@ def duration(value: str | int) -> int:
     return _checked(milliseconds, value)
 
 
+def duration_or_no_limit(value: str | int) -> int | None:
+    return _checked(duration_or_none, value)
+
+
 def bytes_size(value: str | int) -> int:
     return _checked(size, value)
 
 
-def _checked(parse: Callable[[Any], int], value: str | int) -> int:
+def _checked(parse: Callable[[Any], Parsed], value: str | int) -> Parsed:
     try:
         return parse(value)
     except StreamtopoError as error:
@@ -123,6 +128,7 @@ FIELDS = {
     "on_error": Field(click.Choice([policy.value for policy in OnError]), "What a record that fails does."),
     "guarantee": Field(click.Choice([one.value for one in Guarantee]), "At least once is faster on Kafka only."),
     "idle_advance": Field(duration, "Without records for so long stream time follows the clock; 0: it stands.", "0ms"),
+    "max_ahead": Field(duration_or_no_limit, "No clock follows a record that is further ahead; none: all do.", "1h"),
     "create_topics": Field(click.IntRange(min=0), "Create a missing topic with so many partitions; 0 refuses."),
     "no_create": Field(bool, "Create no topics at all: the internal ones must be there too."),
     "wait_for_topics": Field(duration, "Wait so long for topics that are missing.", "0ms"),

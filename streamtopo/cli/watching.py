@@ -145,4 +145,6 @@ def numbers_in_words(seen: Seen) -> str:
 
 def lost_in_words(metrics: Metrics) -> list[str]:
     skipped = [f"skipped {metrics.skipped:,}"] if metrics.skipped else []
-    return skipped + [f"dropped for {reason} {rows:,}" for reason, rows in metrics.dropped.items() if rows]
+    dropped = [f"dropped for {reason} {rows:,}" for reason, rows in metrics.dropped.items() if rows]
+    ahead = [f"too far ahead of the clock {metrics.ahead:,}"] if metrics.ahead else []
+    return skipped + dropped + ahead

@@ -17,7 +17,7 @@ from streamtopo.processors import Processor
 from streamtopo.serdes import SerdeLike, serde_of
 from streamtopo.stores import StoreSpec
 from streamtopo.stores.build import versioned_store
-from streamtopo.timestamps import TimestampLike, timestamp_of
+from streamtopo.timestamps import MaxAheadLike, TimestampLike, max_ahead_of, timestamp_of
 from streamtopo.topology import Operator, SourceNode, Topology, names_or_pattern
 
 
@@ -49,16 +49,28 @@ class StreamsBuilder:
         key: SerdeLike = bytes,
         value: SerdeLike = bytes,
         timestamp: TimestampLike | None = None,
+        max_ahead: MaxAheadLike = "default",
         name: str | None = None,
     ) -> KStream:
         """The records of one or more topics, or of all topics whose whole name matches a pattern.
 
         `timestamp` says where a record's time is, in milliseconds: the name of a field of its value, or a function of
         (key, value) or (key, value, times); without it the log's timestamp counts. See `Timestamp` for invalid ones.
+
+        No clock follows a record that is further ahead of the wall clock than `max_ahead`, such as "10m"; None: all
+        do; "default": the limit is the worker's. See `MaxAhead` for other things to do with such records.
         """
         node = self._graph.name("KSTREAM-SOURCE-", name)
         names, pattern = names_or_pattern(node, topics)
-        source = SourceNode(node, names, serde_of(key, key=True), serde_of(value), pattern, timestamp_of(timestamp))
+        source = SourceNode(
+            node,
+            names,
+            serde_of(key, key=True),
+            serde_of(value),
+            pattern,
+            timestamp_of(timestamp),
+            max_ahead=max_ahead_of(max_ahead),
+        )
         return KStream(self._graph, self._read_once(source), source.key, source.value)
 
     def table(
@@ -68,6 +80,7 @@ class StreamsBuilder:
         key: SerdeLike = bytes,
         value: SerdeLike = bytes,
         timestamp: TimestampLike | None = None,
+        max_ahead: MaxAheadLike = "default",
         versioned: Duration | None = None,
         name: str | None = None,
     ) -> KTable:
@@ -77,7 +90,7 @@ class StreamsBuilder:
         """
         graph = self._graph
         store = graph.store_name(f"{topic}-STATE-STORE-", name)
-        stream = self.stream(topic, key=key, value=value, timestamp=timestamp)
+        stream = self.stream(topic, key=key, value=value, timestamp=timestamp, max_ahead=max_ahead)
         if versioned is not None:
             spec = versioned_store(store, history=versioned, key=stream.key, value=stream.value)
             return versioned_table_of(stream, graph.name("KTABLE-SOURCE-"), spec)
@@ -90,6 +103,7 @@ class StreamsBuilder:
         key: SerdeLike = bytes,
         value: SerdeLike = bytes,
         timestamp: TimestampLike | None = None,
+        max_ahead: MaxAheadLike = "default",
         name: str | None = None,
     ) -> GlobalKTable:
         """A topic read as a table that every worker has whole, all partitions of it; `name` names its store.
@@ -104,6 +118,7 @@ class StreamsBuilder:
             serde_of(key, key=True),
             serde_of(value),
             timestamp=timestamp_of(timestamp),
+            max_ahead=max_ahead_of(max_ahead),
         )
         node = graph.name("KTABLE-SOURCE-")
         operator = Operator(lambda bindings: tables.upsert(bindings.state(store), bindings.count))
@@ -156,8 +171,8 @@ class StreamsBuilder:
                     raise TopologyError(f'"{other.topics[0]}" feeds a global store, and tasks cannot read it too')
                 if replace(other, name=source.name) != source:
                     raise TopologyError(
-                        f"{', '.join(source.topics) or source.pattern} is read twice with different serdes or "
-                        "timestamps; read it once, or both times the same way"
+                        f"{', '.join(source.topics) or source.pattern} is read twice with different serdes, "
+                        "timestamps or max_ahead; read it once, or both times the same way"
                     )
                 return other.name
         self._graph.topology.add(source)

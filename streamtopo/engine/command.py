@@ -32,5 +32,7 @@ def _option(name: str, value: Any) -> Iterator[str]:
         yield from [flag] if value else []
     elif isinstance(value, Enum):
         yield f"{flag}={value.value}"
+    elif value is None:
+        yield f"{flag}=none"
     else:
         yield f"{flag}={value}{'ms' if name in DURATIONS else ''}"

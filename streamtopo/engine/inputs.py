@@ -6,9 +6,11 @@ from collections.abc import Callable, Sequence
 from itertools import compress
 from typing import Any, NamedTuple
 
+from streamtopo.engine.ahead import ANY, Ahead
 from streamtopo.errors import StepError
-from streamtopo.records import Batch, Headers, TopicPartition
+from streamtopo.records import Batch, Headers, TopicPartition, within
 from streamtopo.topology import SourceNode
+from streamtopo.windows import FOREVER
 
 Reject = Callable[[StepError], None]
 """Acts on a record that cannot be used: raises the error, or returns to go on without the record."""
@@ -78,11 +80,16 @@ def _end_to_end(columns: tuple[Any, ...]) -> Any:
 
 
 class Input:
-    def __init__(self, source: SourceNode, partition: TopicPartition) -> None:
+    def __init__(
+        self, source: SourceNode, partition: TopicPartition, dropped: Callable[[str, int], None], ahead: Ahead = ANY
+    ) -> None:
+        """`dropped` counts rows by the reason why they are left out."""
         self.source = source
         self.partition = partition
         self.time = -1
-        """The largest timestamp taken so far."""
+        """The largest timestamp taken so far, of those that clocks follow."""
+        self._dropped = dropped
+        self._ahead = ahead
         self.clear(0)
 
     def clear(self, offset: int) -> None:
@@ -91,43 +98,50 @@ class Input:
         self.fetched = offset
         self.poison: StepError | None = None
 
-    def add(self, batch: Batch, reject: Reject) -> int:
-        """Queue the batch's rows; returns how many were dropped for their negative timestamp.
+    def add(self, batch: Batch, reject: Reject, now: int = 0) -> None:
+        """Queue the batch's rows but for those whose timestamps the source does not take; `now` is the wall clock's.
 
         If `reject` raises, the rows before the bad one are queued, and `poison` holds the error until they are taken.
         """
         if self.poison is not None:
-            return 0
-        rows = self._decoded(batch, reject)
-        usable = rows
+            return
+        latest = self._ahead.latest(now)
+        rows = self._decoded(batch, reject, latest)
         if rows.timestamps and min(rows.timestamps) < 0:
-            usable = rows.select([time >= 0 for time in rows.timestamps])
-        self.waiting = join_rows([self.waiting, usable])
+            rows = self._only("negative timestamp", rows, [time >= 0 for time in rows.timestamps])
+        if self._ahead.then == "skip" and max(rows.timestamps, default=-1) > latest:
+            rows = self._only("too far ahead", rows, [time <= latest for time in rows.timestamps])
+        self.waiting = join_rows([self.waiting, rows])
         if self.poison is None:
             self.fetched = batch.next_offset
-        return rows.size - usable.size
 
-    def take(self, count: int) -> Part:
+    def take(self, count: int, bound: int = FOREVER) -> Part:
+        """The next rows; clocks do not follow those past the bound."""
         rows, self.waiting = self.waiting, NO_ROWS
         if count < rows.size:
             rows, self.waiting = rows.slice(slice(0, count)), rows.slice(slice(count, None))
-        return Part(self, rows, max(rows.timestamps), self.waiting.offsets[0] if self.waiting.size else self.fetched)
+        following = self.waiting.offsets[0] if self.waiting.size else self.fetched
+        return Part(self, rows, max(within(rows.timestamps, bound)), following)
 
-    def _decoded(self, batch: Batch, reject: Reject) -> Rows:
+    def _only(self, reason: str, rows: Rows, mask: list[bool]) -> Rows:
+        self._dropped(reason, mask.count(False))
+        return rows.select(mask)
+
+    def _decoded(self, batch: Batch, reject: Reject, latest: int) -> Rows:
         keys, values, timestamps, headers = batch.columns
         raw = Rows(keys, values, batch.offsets, timestamps, headers, [], [])
         try:
-            return self._timed(raw.fresh(self.source), self._partition_time())
+            return self._timed(raw.fresh(self.source), self._partition_time(latest), latest)
         except Exception:
-            return self._decoded_one_by_one(raw, reject)
+            return self._decoded_one_by_one(raw, reject, latest)
 
-    def _decoded_one_by_one(self, raw: Rows, reject: Reject) -> Rows:
+    def _decoded_one_by_one(self, raw: Rows, reject: Reject, latest: int) -> Rows:
         rows = []
-        time = self._partition_time()
+        time = self._partition_time(latest)
         for place, offset in enumerate(raw.offsets):
             try:
-                rows.append(self._timed(raw.slice(slice(place, place + 1)).fresh(self.source), time))
-                time = max(time, *rows[-1].timestamps)
+                rows.append(self._timed(raw.slice(slice(place, place + 1)).fresh(self.source), time, latest))
+                time = max(time, *within(rows[-1].timestamps, latest))
             except Exception as error:
                 failure = StepError(self.source.name, f"{self.partition} offset {offset}", error)
                 try:
@@ -137,15 +151,17 @@ class Input:
                     break
         return join_rows(rows)
 
-    def _partition_time(self) -> int:
+    def _partition_time(self, latest: int) -> int:
         """The largest time of all records before those to come, if anybody may ask for it."""
-        return -1 if self.source.timestamp is None else max([self.time, *self.waiting.timestamps])
+        return -1 if self.source.timestamp is None else max([self.time, *within(self.waiting.timestamps, latest)])
 
-    def _timed(self, rows: Rows, partition_time: int) -> Rows:
-        if self.source.timestamp is None:
-            return rows
-        times = self.source.timestamp.column(rows.keys, rows.values, rows.timestamps, partition_time)
-        return rows._replace(timestamps=times, extracted=True)
+    def _timed(self, rows: Rows, partition_time: int, latest: int) -> Rows:
+        if self.source.timestamp is not None:
+            times = self.source.timestamp.column(rows.keys, rows.values, rows.timestamps, partition_time, latest)
+            rows = rows._replace(timestamps=times, extracted=True)
+        if self._ahead.then == "fail":
+            self._ahead.check(rows.timestamps, latest)
+        return rows
 
 
 class Part(NamedTuple):
@@ -154,5 +170,5 @@ class Part(NamedTuple):
     input: Input
     rows: Rows
     time: int
-    """The largest timestamp of the rows."""
+    """The largest timestamp of the rows that clocks follow; -1 if there is none."""
     next_offset: int

@@ -31,6 +31,8 @@ class Metrics(NamedTuple):
     skipped: int
     dropped: dict[str, int]
     paused: bool = False
+    ahead: int = 0
+    """Records that were too far ahead of the wall clock for any clock to follow them."""
 
     def ended(self) -> Metrics:
         """What remains of a worker that is gone: its totals, and that it processes nothing."""
@@ -53,4 +55,5 @@ def together(parts: Iterable[Metrics]) -> Metrics:
         sum(part.skipped for part in parts),
         dict(dropped),
         bool(parts) and all(part.paused for part in parts),
+        sum(part.ahead for part in parts),
     )

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from streamtopo.engine.inputs import Input, Part
-from streamtopo.records import Chunk, Order, TopicPartition, interleave, latest_so_far
+from streamtopo.records import Chunk, Order, TopicPartition, interleave, latest_so_far, within
+from streamtopo.windows import FOREVER
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +18,8 @@ class Round:
 
     parts: tuple[Part, ...]
     numbers: tuple[Sequence[int], ...]
+    bound: int = FOREVER
+    """Clocks do not follow rows with a time past this: they are too far ahead of the wall clock."""
 
     @property
     def size(self) -> int:
@@ -28,9 +31,8 @@ class Round:
 
     def raw(self) -> Round:
         """What to remember of a round until the commit; decoded rows would only fill memory."""
-        return Round(
-            tuple(part._replace(rows=part.rows._replace(keys=[], values=[])) for part in self.parts), self.numbers
-        )
+        parts = tuple(part._replace(rows=part.rows._replace(keys=[], values=[])) for part in self.parts)
+        return replace(self, parts=parts)
 
     def chunks(self, *, fresh: bool, ordered: bool, paths: bool) -> dict[str, Chunk]:
         """Each source's rows; `fresh` when they were handed out before and may have been changed in place."""
@@ -58,8 +60,8 @@ class Round:
 
     def times(self, before: int) -> list[int]:
         """For each number, the task's stream time when that row is processed."""
-        raw = (part.rows.timestamps[place] for part, place in self.rows_by_number())
-        return latest_so_far(list(raw), before)
+        raw = [part.rows.timestamps[place] for part, place in self.rows_by_number()]
+        return latest_so_far(within(raw, self.bound), before)
 
     def singles(self) -> Iterator[Round]:
         """The same rows, in the same order, as rounds of one."""
@@ -67,7 +69,8 @@ class Round:
             rows = part.rows.slice(slice(place, place + 1))
             last = place + 1 == part.rows.size
             following = part.next_offset if last else part.rows.offsets[place + 1]
-            yield Round((Part(part.input, rows, rows.timestamps[0], following),), ((0,),))
+            (time,) = within(rows.timestamps, self.bound)
+            yield Round((Part(part.input, rows, time, following),), ((0,),), self.bound)
 
 
 def take(
@@ -77,40 +80,42 @@ def take(
     limit: int,
     time: int = -1,
     due: int | None = None,
+    bound: int = FOREVER,
 ) -> Round | None:
     """The next rows, smallest head timestamp first; None when it is not known yet which those are.
 
     It ends where an input runs dry that the log has more of, and after the row that brings stream time to `due`.
     """
     counts = [min(limit, one.waiting.size) for one in inputs]
-    numbers = _ranks(inputs, counts)
+    numbers = _ranks(inputs, counts, bound)
     cut = min(limit, sum(counts))
     for one, count, places in zip(inputs, counts, numbers, strict=True):
         more = one.poison is not None or ends.get(one.partition, 0) > one.fetched
         if more or count < one.waiting.size:
             cut = min(cut, places[-1] + 1 if count else 0)
     if due is not None:
-        cut = _cut_at(due, inputs, numbers, time, cut)
+        cut = _cut_at(due, inputs, numbers, time, cut, bound)
     if not cut:
         return None
     numbers = [places[: bisect_left(places, cut)] for places in numbers]
     return Round(
-        tuple(one.take(len(places)) for one, places in zip(inputs, numbers, strict=True) if places),
+        tuple(one.take(len(places), bound) for one, places in zip(inputs, numbers, strict=True) if places),
         tuple(places for places in numbers if places),
+        bound,
     )
 
 
-def _ranks(inputs: Sequence[Input], counts: Sequence[int]) -> list[Sequence[int]]:
+def _ranks(inputs: Sequence[Input], counts: Sequence[int], bound: int) -> list[Sequence[int]]:
     """For each input, its rows' places among the rows of all.
 
     Taking the smallest head each time is sorting by the largest timestamp seen so far in the row's own input: a row
-    older than one before it follows that one at once. Equal timestamps go by the order of the inputs.
+    older than one before it, or past the bound, follows that one at once. Of equal ones the first input's comes first.
     """
     if max(counts) == sum(counts):
         return [range(count) for count in counts]
     heads: list[int] = []
     for one, count in zip(inputs, counts, strict=True):
-        heads += latest_so_far(one.waiting.timestamps[:count])
+        heads += latest_so_far(within(one.waiting.timestamps[:count], bound))
     ranks = [0] * len(heads)
     for rank, place in enumerate(sorted(range(len(heads)), key=heads.__getitem__)):
         ranks[place] = rank
@@ -118,13 +123,13 @@ def _ranks(inputs: Sequence[Input], counts: Sequence[int]) -> list[Sequence[int]
     return [ranks[start : start + count] for start, count in zip(starts, counts, strict=False)]
 
 
-def _cut_at(due: int, inputs: Sequence[Input], numbers: list[Sequence[int]], time: int, cut: int) -> int:
+def _cut_at(due: int, inputs: Sequence[Input], numbers: list[Sequence[int]], time: int, cut: int, bound: int) -> int:
     """`cut`, or just after the row that brings stream time to `due` if that is earlier."""
     times = [0] * sum(map(len, numbers))
     for one, places in zip(inputs, numbers, strict=True):
         for place, timestamp in zip(places, one.waiting.timestamps, strict=False):
             times[place] = timestamp
-    for place, reached in enumerate(accumulate(times[:cut], max, initial=time)):
+    for place, reached in enumerate(accumulate(within(times[:cut], bound), max, initial=time)):
         if place and reached >= due:
             return place
     return cut

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from streamtopo.engine.clocks import Clocks, OperatorClock, time_of
+from streamtopo.engine.ahead import ANY, Ahead, Warnings, limit_of
+from streamtopo.engine.clocks import Clocks, OperatorClock, PutTimes, time_of
 from streamtopo.engine.compile import Program
 from streamtopo.engine.idling import Idling
 from streamtopo.engine.inputs import Input, Part, Reject
@@ -51,6 +52,8 @@ class Options(NamedTuple):
     depth_first: bool = False
     global_states: Mapping[str, State] = MappingProxyType({})
     """What the worker keeps for all tasks."""
+    ahead: Mapping[str, Ahead] = MappingProxyType({})
+    """For each source, how far its records may be ahead of the wall clock."""
 
 
 class Memory(NamedTuple):
@@ -88,6 +91,8 @@ class Task:
         self.subtopology = subtopology
         self.inputs: dict[TopicPartition, Input] = {}
         self.dropped: dict[str, int] = {}
+        self.ahead = 0
+        """How many records were too far ahead of the wall clock for any clock to follow them."""
         self.time = -1
         self._clocks = Clocks()
         self.punctuations = Punctuations(options.wall_clock)
@@ -105,6 +110,8 @@ class Task:
         self._saved = self._marked = self._memory()
         self.idling = Idling(options.wall_clock)
         self._at_once = min([options.chunk, *_limits(subtopology)])
+        self._ahead = Ahead(limit_of(subtopology.sources, options.ahead))
+        self._warnings = Warnings()
 
     # -- inputs
 
@@ -112,15 +119,19 @@ class Task:
         """Start from these positions, with stores already restored."""
         for partition, position in sorted(partitions.items()):
             source = next(s for s in self.subtopology.sources if s.reads(self._described(partition.topic)))
-            self.inputs.setdefault(partition, Input(source, partition)).clear(position.offset)
+            ahead = self._options.ahead.get(source.name, ANY)
+            self.inputs.setdefault(partition, Input(source, partition, self.count, ahead)).clear(position.offset)
             self._reached[partition] = position.offset
             self._recall(self.inputs[partition], position.metadata)
         self._saved = self._memory()
         self._restore(self._saved)
+        self._limit_clocks(now := self.wall_clock())
+        if self.time > self._clocks.bound.time:
+            self._warnings.warn_of_clock(self.task_id, self.time, now)
 
     def add(self, batch: Batch, reject: Reject) -> None:
         one = self.inputs[batch.source]
-        self.count("negative timestamp", one.add(batch, reject))
+        one.add(batch, reject, self.wall_clock())
         if not one.waiting.size and one.poison is None:
             self._reached[batch.source] = batch.next_offset
 
@@ -130,14 +141,26 @@ class Task:
         for one in inputs:
             if one.poison is not None and not one.waiting.size:
                 raise one.poison
-        due = self.punctuations.next_due("stream_time")
-        return take(inputs, ends, limit=self._at_once, time=self.time, due=due)
+        due, now = self.punctuations.next_due("stream_time"), self.wall_clock()
+        bound = self._ahead.latest(now)
+        taken = take(inputs, ends, limit=self._at_once, time=self.time, due=due, bound=bound)
+        for part in taken.parts if taken is not None else ():
+            if max(part.rows.timestamps) > bound:
+                self._note_ahead(part, bound, now)
+        return taken
+
+    def _note_ahead(self, part: Part, bound: int, now: int) -> None:
+        places = [place for place, time in enumerate(part.rows.timestamps) if time > bound]
+        self.ahead += len(places)
+        first = places[0]
+        self._warnings.warn(part.input.partition, part.rows.offsets[first], part.rows.timestamps[first], now)
 
     # -- processing
 
     def run(self, round: Round, *, fresh: bool = False) -> None:
         """Pass a round's rows through the program; `fresh` if they were through it before."""
         self._round, self._found = round, None
+        self._clocks.bound.time = round.bound
         self.idling.moved()
         shape = self.program.shape
         self.program.run(round.chunks(fresh=fresh, ordered=shape.ordered, paths=shape.paths))
@@ -155,10 +178,13 @@ class Task:
         """Move stream time on without a record."""
         self.idling.moved()
         self.time = max(self.time, time)
+        self._clocks.bound.time = max(self._clocks.bound.time, time)
         self.program.advance(time)
 
     def punctuate(self, schedule: Schedule, now: int) -> None:
         schedule.passed(now)
+        if schedule.clock == "wall_clock":
+            self._limit_clocks(now)
         self.program.act(schedule.node, now, lambda: schedule.callback(now))
 
     def skip(self, name: str, now: int) -> None:
@@ -254,9 +280,9 @@ class Task:
 
     # -- for other threads
 
-    def time_of(self, store: str) -> int:
-        """The latest time that was put into a store, committed or not."""
-        return self._clocks.observed(store)
+    def latest_of(self, store: str) -> int:
+        """The latest time that was put into a store, committed or not, too far ahead or not."""
+        return self._clocks.latest(store)
 
     def committed_time_of(self, store: str) -> int:
         return time_of(store, self._saved.clocks)
@@ -302,7 +328,7 @@ class Task:
         state, expired = self.states[name], partial(self.count, "expired")
         if state.spec.kind is Kind.VERSIONED:
             return VersionedStore(state, self.clock(name), expired)
-        return view_of(state, now, partial(self._clocks.observed, name), expired)
+        return view_of(state, now, PutTimes(self._clocks, name, now), expired)
 
     def reads_globally(self, store: str) -> bool:
         return store in self._options.global_states
@@ -326,6 +352,9 @@ class Task:
         self._options.request_commit()
 
     # -- inside
+
+    def _limit_clocks(self, now: int) -> None:
+        self._clocks.bound.time = self._ahead.latest(now)
 
     def _recall(self, one: Input, metadata: str) -> None:
         """Times only go forward, so of what several inputs remember, the latest holds."""

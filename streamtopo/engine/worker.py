@@ -11,6 +11,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from typing import Any
 
 from streamtopo.config import OnError, WorkerConfig, config_of
+from streamtopo.engine.ahead import by_source
 from streamtopo.engine.commit import commit
 from streamtopo.engine.globals import Globals
 from streamtopo.engine.journal import Entry, IdleEntry, RoundEntry, TickEntry
@@ -91,7 +92,8 @@ class Worker:
         self._rejected: set[str] = set()
         """What was skipped since the last commit."""
         self._pace = Pace(self.config)
-        told = Options(now, self._pace.request, self.config.chunk, self.config.cache, depth_first)
+        ahead = by_source(topology, self.config.max_ahead)
+        told = Options(now, self._pace.request, self.config.chunk, self.config.cache, depth_first, ahead=ahead)
         with ExitStack() as opened:
             self.log = opened.enter_context(closing(open_log(log))) if isinstance(log, str) else log
             self._join(topology, open_store, told, address)
@@ -175,6 +177,7 @@ class Worker:
             self.skipped,
             dict(dropped),
             self.paused,
+            sum(task.ahead for task in self.tasks.values()),
         )
 
     # -- one turn

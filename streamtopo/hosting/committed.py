@@ -43,7 +43,7 @@ class Committed:
             snapshot = task.store.snapshot()
             reader = snapshot.__enter__()
         # Taken after the snapshot, so that no row of it is later.
-        times = Times(task.committed_time_of(place.store), task.time_of(place.store))
+        times = Times(task.committed_time_of(place.store), task.latest_of(place.store))
 
         def rows() -> Rows:
             try:

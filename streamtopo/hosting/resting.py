@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 
 from streamtopo.config import WorkerConfig
-from streamtopo.engine.clocks import time_of
+from streamtopo.engine.ahead import by_source
+from streamtopo.engine.clocks import latest_of, time_of
 from streamtopo.engine.globals import Globals
 from streamtopo.engine.plan import Plan
 from streamtopo.engine.restore import Restoration
@@ -43,18 +44,22 @@ class Resting:
     def scan(self, place: Place, span: Span) -> Rows:
         spec = next(spec for spec in self._specs(place.task) if spec.name == place.store)
         time = self.time(place)
-        return rows_in(self._store(place.task), spec, span, Times(time, time))
+        reached = max(time, self._largest(latest_of, place))
+        return rows_in(self._store(place.task), spec, span, Times(time, reached))
 
     def time(self, place: Place) -> int:
         """As the last worker that was at work on it committed it, with its positions."""
         if self._is_global(place.task):
             return self._globals.tasks[place.task].committed_time_of(place.store)
+        return self._largest(time_of, place)
+
+    def _largest(self, among: Callable[[str, Mapping[str, int]], int], place: Place) -> int:
         if self._positions is None:
             state = self._log.group(self._topology.application_id)
             self._positions = {} if state is None else state.positions
         topics = self._plan.part(place.task.subtopology).topics
         parts = (self._positions.get(TopicPartition(topic, place.task.partition)) for topic in topics)
-        return max((time_of(place.store, clocks_in(part.metadata)) for part in parts if part), default=-1)
+        return max((among(place.store, clocks_in(part.metadata)) for part in parts if part), default=-1)
 
     def close(self) -> None:
         for store in self._opened.values():
@@ -77,7 +82,8 @@ class Resting:
     def _globals(self) -> Globals:
         """Read from their topics, as each worker does."""
         counts = {name: topic.partitions for name, topic in self._log.topics().items()}
-        options = Options(wall_clock, request_commit=lambda: None)
+        ahead = by_source(self._topology, WorkerConfig.max_ahead)
+        options = Options(wall_clock, request_commit=lambda: None, ahead=ahead)
         found = Globals(self._topology, self._log, counts.__getitem__, options, WorkerConfig(commit_pause=0))
         while not found.loaded:
             found.update(lambda failure: logger.warning("skipped: %s", failure))

@@ -67,7 +67,7 @@ class Buffer:
     def _take(self, row: Waiting, places: list[bytes]) -> list[Waiting]:
         if row.key is None or row.value is None or row.time < self._time.time - self._grace:
             return [row]
-        self._time.time = max(self._time.time, row.time)
+        self._time.observe(row.time)
         self._number.time += 1
         place = row.time.to_bytes(8) + self._key.encode(row.key) + _NUMBER.pack(self._number.time & 0xFFFFFFFF)
         self._state.add({place: ((row.value, row.headers), row.time)})

@@ -108,14 +108,14 @@ class JoinStreams:
         self, chunk: Chunk, keys: list[bytes | None], kept: list[bytes | None], joined: Joined
     ) -> tuple[list[int], list[int]]:
         """The places of the rows to put into the store of each side."""
-        retention, pending, now = self._window.retention, self._pending, self._time.time
+        retention, pending = self._window.retention, self._pending
         near, keep = zip(*[(side.recent.near, side.recent.add) for side in self._sides], strict=True)
         seen = [side.time.time for side in self._sides]
         added: tuple[list[int], list[int]] = [], []
         late = 0
-        rows = zip(chunk.sides or (), keys, chunk.values, kept, chunk.timestamps, strict=True)
-        for place, (side, key, value, data, time) in enumerate(rows):
-            now = time if time > now else now
+        clock = self._time.follow(chunk.timestamps)
+        rows = zip(chunk.sides or (), keys, chunk.values, kept, chunk.timestamps, clock, strict=True)
+        for place, (side, key, value, data, time, now) in enumerate(rows):
             if data is None or key is None:
                 self._not_kept(place, side, value, time, joined)
                 continue
@@ -127,7 +127,7 @@ class JoinStreams:
                 joined.together(place, side, value, time, found)
             if pending is not None:
                 self._partners(place, side, key, value, found, max(time + ahead, 0) < now, pending, joined)
-            if time > seen[side]:
+            if seen[side] < time <= now:
                 seen[side] = time
             if time > seen[side] - retention:
                 keep[side](key, time, data)
@@ -135,7 +135,7 @@ class JoinStreams:
             else:
                 late += 1
         self._dropped(LATE, late)
-        self._time.time, self._sides[LEFT].time.time, self._sides[RIGHT].time.time = now, *seen
+        self._sides[LEFT].time.time, self._sides[RIGHT].time.time = seen
         return added
 
     def _not_kept(self, place: int, side: int, value: Any, time: int, joined: Joined) -> None:

@@ -20,10 +20,13 @@ _KEY_BYTES = 400
 class OpenWindows:
     """Who uses it puts each window it adds or removes into the list that `of` gave, in the order of `place`."""
 
-    def __init__(self, state: State, newest: OperatorClock, place: Callable[[Windowed], Any]) -> None:
+    def __init__(
+        self, state: State, newest: OperatorClock, latest: OperatorClock, place: Callable[[Windowed], Any]
+    ) -> None:
         self._state = state
         self._newest = newest
-        """The latest time that a key in the store has."""
+        self._latest = latest
+        """The latest times that keys in the store have: up to stream time, and past it."""
         self._place = place
         self._windows: dict[Hashable, list[Windowed]] = {}
         self._older: dict[Hashable, list[Windowed]] = {}
@@ -65,4 +68,6 @@ class OpenWindows:
         """What the keys begin with in those that may have windows that count still."""
         spec, newest = self._state.spec, self._newest.time
         oldest = max(0, newest - spec.retention)
-        return [segment_start(number) for number in range(oldest // spec.segment, newest // spec.segment + 1)]
+        past = max(newest, 0) // spec.segment + 1
+        ahead = self._state.segments(past) if self._latest.time > newest else ()
+        return [segment_start(number) for number in (*range(oldest // spec.segment, past), *ahead)]

@@ -14,7 +14,7 @@ from streamtopo.operators.closing import HandedOn, final_rows
 from streamtopo.operators.keeping import Keeping
 from streamtopo.operators.open_windows import OpenWindows
 from streamtopo.operators.tables import keyed
-from streamtopo.operators.windowed import Aggregation, Late, Progress, expire, identities, late_rows
+from streamtopo.operators.windowed import Aggregation, Extreme, Late, Progress, expire, identities, late_rows
 from streamtopo.records import NOTHING, Chunk, private
 from streamtopo.stores.state import Row, State
 from streamtopo.topology import Bindings
@@ -46,8 +46,8 @@ class Sessions:
         self._aggregation, self._state, self._late = aggregation, state, late
         self._dropped = bindings.count
         self._progress = Progress(bindings, state.spec.name, len(aggregation.adds))
-        self._newest = bindings.clock(f"{state.spec.name}/newest")
-        self._open = OpenWindows(state, self._newest, by_end)
+        self._extreme = Extreme(bindings, state.spec.name)
+        self._open = OpenWindows(state, self._extreme.newest, self._extreme.latest, by_end)
         self._entry = _as_it_is if state.spec.key.exact else state.spec.key.encode
         self._closing = ClosingSessions(state, bindings, windows.after_end) if on_close else None
 
@@ -55,7 +55,7 @@ class Sessions:
         chunk = keyed(chunk, self._dropped)
         if not len(chunk):
             return NOTHING, NOTHING
-        expire(self._state, self._newest.time, len(chunk))
+        expire(self._state, self._extreme.newest.time, len(chunk))
         times = self._progress.times(chunk)
         if self._closing is not None:
             self._closing.begin(times[-1])
@@ -82,7 +82,7 @@ class Sessions:
         rows = self._state.load(self._reached(inner, chunk.timestamps, sessions_of))
         each = self._state.watched or (self._closing is None and self._state.each_update)
         puts, late = Puts(rows, self._aggregation, self._state.snapshot, entry, each=each), []
-        gap, after_end, kept_for, newest = self._gap, self._after_end, self._state.spec.retention, self._newest
+        gap, after_end, kept_for, newest = self._gap, self._after_end, self._state.spec.retention, self._extreme.newest
         adders = adders_of(self._aggregation.adds, chunk.sides)
         columns = zip(chunk.keys, inner, chunk.values, chunk.timestamps, times, adders, strict=False)
         for place, (key, identity, value, time, now, add) in enumerate(columns):
@@ -97,7 +97,7 @@ class Sessions:
             else:
                 puts.merge(place, session, merged, sessions, value, add)
                 if end > newest.time:
-                    newest.time = end
+                    self._extreme.put(end, now)
                 if self._closing is not None:
                     self._closing.opened(session, entry(session))
             if self._closing is not None:

@@ -10,7 +10,7 @@ from streamtopo.operators.aggregate import Add, adders_of, without_nulls
 from streamtopo.operators.closing import Closing
 from streamtopo.operators.keeping import Keeping
 from streamtopo.operators.open_windows import OpenWindows
-from streamtopo.operators.windowed import Aggregation, Late, Progress, expire, identities, late_rows
+from streamtopo.operators.windowed import Aggregation, Extreme, Late, Progress, expire, identities, late_rows
 from streamtopo.records import NOTHING, Chunk, private
 from streamtopo.stores.state import Row, State
 from streamtopo.topology import Bindings
@@ -64,8 +64,8 @@ class Sliding:
         self._aggregation = aggregation
         self._state, self._dropped, self._late, self._closing = state, bindings.count, late, closing
         self._progress = Progress(bindings, state.spec.name, len(aggregation.adds))
-        self._newest = bindings.clock(f"{state.spec.name}/newest")
-        self._open = OpenWindows(state, self._newest, by_start)
+        self._extreme = Extreme(bindings, state.spec.name)
+        self._open = OpenWindows(state, self._extreme.newest, self._extreme.latest, by_start)
         exact = state.spec.key.exact
         self._entry: Callable[[Any], Any] = _as_it_is if exact else state.spec.key.encode
         self._begin({})
@@ -74,7 +74,7 @@ class Sliding:
         chunk = without_nulls(chunk, self._dropped)
         if not len(chunk):
             return NOTHING, NOTHING
-        expire(self._state, self._newest.time, len(chunk))
+        expire(self._state, self._extreme.newest.time, len(chunk))
         times = self._progress.times(chunk)
         inner = identities(self._state, chunk.keys)
         windows = self._open.of(inner)
@@ -111,7 +111,7 @@ class Sliding:
 
     def _forget(self, windows: list[Windowed]) -> None:
         """Windows that are too old to be kept."""
-        gone = self._newest.time - self._state.spec.retention
+        gone = self._extreme.newest.time - self._state.spec.retention
         if windows and windows[0][1] <= gone:
             windows[:] = [window for window in windows if window[1] > gone]
 
@@ -207,7 +207,8 @@ class Sliding:
         elif value is None:
             record.windows.remove(window)
         self._rows[kept] = None if value is None else (value, time)
-        self._newest.time = max(self._newest.time, window[1])
+        if window[1] > self._extreme.newest.time:
+            self._extreme.put(window[1], record.closed + self._grace)
         self._places.append(record.place)
         self._keys.append(window)
         self._values.append(self._state.snapshot(value))

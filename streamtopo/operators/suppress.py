@@ -98,7 +98,7 @@ class Suppress:
     def _held_now(
         self, rows: dict[Any, Any], key: Any, kept: Hashable, value: Any, time: int, headers: Headers, old: Any
     ) -> Held:
-        self._clock.time = max(self._clock.time, time)
+        self._clock.observe(time)
         if kept in self._held:
             before: Held = rows[kept][0]
             return before._replace(time=time, value=value, headers=headers)

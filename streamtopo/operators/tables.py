@@ -47,7 +47,7 @@ def upsert_versions(state: State, time: OperatorClock, dropped: Dropped, *, send
             kept.append(timestamp >= time.time - state.spec.retention)
             if not kept[-1]:
                 continue
-            time.time = max(time.time, timestamp)
+            time.observe(timestamp)
             row = rows[key]
             before: Chain = () if row is None else row[0]
             chain, valid_to = with_version(before, timestamp, private(value), time.time - state.spec.retention)

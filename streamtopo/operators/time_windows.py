@@ -12,7 +12,7 @@ from streamtopo.operators.aggregate import adders_of, latest
 from streamtopo.operators.closing import Closing
 from streamtopo.operators.keeping import Keeping
 from streamtopo.operators.tables import keyed
-from streamtopo.operators.windowed import Aggregation, Late, Progress, expire, identities, late_rows
+from streamtopo.operators.windowed import Aggregation, Extreme, Late, Progress, expire, identities, late_rows
 from streamtopo.records import NOTHING, Chunk, private, unshared
 from streamtopo.stores.state import State
 from streamtopo.topology import Bindings
@@ -38,18 +38,18 @@ def time_windows(
     """With `closing` rows are handed on when their window closes, and not before."""
     late = Late(bindings.count, handed_on=on_late)
     progress = Progress(bindings, state.spec.name, len(aggregation.adds))
-    newest = bindings.clock(f"{state.spec.name}/newest")
+    extreme = Extreme(bindings, state.spec.name)
 
     def step(chunk: Chunk) -> tuple[Chunk, Chunk]:
         chunk = keyed(chunk, bindings.count)
         if not len(chunk):
             return NOTHING, NOTHING
-        expire(state, newest.time, len(chunk))
+        expire(state, extreme.newest.time, len(chunk))
         times = progress.times(chunk)
         placed = _placed(windows, chunk.timestamps)
         open_, missed = _in_time(windows, placed, times)
         late.count(len(missed))
-        newest.time = max(newest.time, max(open_.starts, default=-1))
+        extreme.put_all(open_.starts, progress.time)
         together = aggregation.counts and not state.watched and (closing is not None or not state.each_update)
         if together:
             updates = _count_together(windows, state, chunk, open_)

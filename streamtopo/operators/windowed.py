@@ -8,7 +8,7 @@ from typing import Any
 
 from streamtopo.operators.aggregate import Add, Dropped
 from streamtopo.operators.keeping import Keeping
-from streamtopo.records import NOTHING, Chunk, Step, concatenate, latest_so_far
+from streamtopo.records import NOTHING, Chunk, Step, concatenate, within
 from streamtopo.stores.state import State
 from streamtopo.topology import Bindings, OperatorClock
 
@@ -49,11 +49,10 @@ class Progress:
     def times(self, chunk: Chunk) -> list[int]:
         """The stream time at each row, itself included."""
         if len(self._clocks) > 1:
-            return [self._passed(side, time) for side, time in zip(chunk.sides or (), chunk.timestamps, strict=True)]
+            sides = zip(chunk.sides or (), chunk.timestamps, strict=True)
+            return [self._clocks[side].observe(time) for side, time in sides]
         (clock,) = self._clocks
-        times = latest_so_far(chunk.timestamps, clock.time)
-        clock.time = max([clock.time, *times[-1:]])
-        return times
+        return clock.follow(chunk.timestamps)
 
     def advance(self, time: int) -> None:
         for clock in self._clocks:
@@ -63,10 +62,26 @@ class Progress:
     def time(self) -> int:
         return max(clock.time for clock in self._clocks)
 
-    def _passed(self, side: int, time: int) -> int:
-        clock = self._clocks[side]
-        clock.time = max(clock.time, time)
-        return clock.time
+
+class Extreme:
+    """The latest times in the keys of a store: up to stream time, by which older rows expire, and past it."""
+
+    def __init__(self, bindings: Bindings, store: str) -> None:
+        self.newest = bindings.clock(f"{store}/newest")
+        self.latest = bindings.clock(f"{store}/latest")
+        """Of rows too far ahead for any clock to follow: it only says how far to look for rows."""
+
+    def put(self, time: int, now: int) -> None:
+        """A row got this time in its key when stream time was `now`."""
+        clock = self.newest if time <= now else self.latest
+        if time > clock.time:
+            clock.time = time
+
+    def put_all(self, times: list[int], now: int) -> None:
+        if max(times, default=-1) > now:
+            self.put(max(times), now)
+            times = within(times, now)
+        self.put(max(times, default=-1), now)
 
 
 def identities(state: State, keys: list[Any]) -> list[Hashable]:

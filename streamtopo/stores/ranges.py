@@ -12,7 +12,7 @@ from typing import Any
 from streamtopo.records import Columns, private
 from streamtopo.stores import Store, StoreSpec
 from streamtopo.stores.coding import Coding, Row
-from streamtopo.stores.layout import segment_start, timed, timed_prefix_of, untimed
+from streamtopo.stores.layout import segment_start, time_in, timed, timed_prefix_of, untimed
 
 
 class Ranges(ABC):
@@ -64,6 +64,13 @@ class Ranges(ABC):
         old = ((key[cut:], self._coding.row(data)) for key, data in stored if key[cut:] not in new)
         merged = merge(old, sorted(new.items(), reverse=reverse), key=_key, reverse=reverse)
         return ((key[self._coding.segment_bytes :], row) for key, row in merged if row is not None)
+
+    def segments(self, first: int) -> Iterator[int]:
+        """The numbers of the segments that have rows, in order, from the first one that may be given."""
+        while (row := next(self.scan(segment_start(first), None), None)) is not None:
+            first = time_in(self.spec, row[0]) // self.spec.segment
+            yield first
+            first += 1
 
     def by_time(self, start: int, stop: int) -> list[tuple[Hashable, Row]]:
         """Rows with start <= time in their key < stop, as they are now, by time and then by the rest of the key."""

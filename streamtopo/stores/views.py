@@ -112,6 +112,10 @@ class StoreTime(Protocol):
     time: int
     """The latest that was put."""
 
+    def observe(self, time: int) -> int:
+        """This time is put; returns the latest."""
+        ...
+
 
 class VersionedStore:
     """Rows with their history, as far back as it is kept."""
@@ -127,7 +131,7 @@ class VersionedStore:
         if timestamp < self._oldest:
             self._expired()
             return REJECTED
-        self._time.time = max(self._time.time, timestamp)
+        self._time.observe(timestamp)
         chain, valid_to = with_version(self._chain(key), timestamp, private(value), self._oldest)
         (index,) = self._state.index([key])
         self._state.put(index, (chain, timestamp) if chain else None, timestamp)

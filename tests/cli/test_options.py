@@ -61,6 +61,7 @@ CHANGED: dict[str, tuple[Any, Any]] = {  # as it is written, and what it means
     "on_error": ("skip", OnError.SKIP),
     "guarantee": ("at-least-once", Guarantee.AT_LEAST_ONCE),
     "idle_advance": ("30s", 30_000),
+    "max_ahead": ("none", None),
     "create_topics": (3, 3),
     "no_create": (True, True),
     "wait_for_topics": ("1m", 60_000),

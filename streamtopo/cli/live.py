@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from streamtopo.cli.demonstration import Top
-from streamtopo.cli.watching import Seen, lost_in_words
+from streamtopo.cli.watching import Seen, lag_in_words, lost_in_words
 from streamtopo.engine.metrics import Restoring
 
 _MOST_STORES = 8
@@ -46,7 +46,7 @@ def _numbers(seen: Seen) -> Table:
     cells = {
         "records/s": f"{seen.rate:,.0f}",
         "records": f"{metrics.records:,}",
-        "lag": f"{metrics.lag:,}",
+        "lag": lag_in_words(metrics),
         "commit": f"{metrics.commit_ms:.1f} ms",
         "tasks": f"{len(metrics.tasks)}",
         "skipped, dropped": ", ".join(lost_in_words(metrics)) or "none",

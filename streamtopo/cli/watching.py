@@ -134,13 +134,17 @@ def numbers_in_words(seen: Seen) -> str:
     said = [
         f"{seen.rate:,.0f} records/s",
         f"{metrics.records:,} in all",
-        f"lag {metrics.lag:,}",
+        f"lag {lag_in_words(metrics)}",
         f"commit {metrics.commit_ms:.1f} ms",
         counted(len(metrics.tasks), "task"),
         *([restoring_in_words(metrics)] if metrics.restoring else []),
         *lost_in_words(metrics),
     ]
     return ", ".join(said)
+
+
+def lag_in_words(metrics: Metrics) -> str:
+    return "unknown" if metrics.lag is None else f"{metrics.lag:,}"
 
 
 def lost_in_words(metrics: Metrics) -> list[str]:

@@ -23,8 +23,8 @@ class Metrics(NamedTuple):
     restoring: tuple[Restoring, ...]
     records: int
     """Taken from topics and committed."""
-    lag: int
-    """Records in the topics that its tasks have not taken yet."""
+    lag: int | None
+    """Records in the topics that its tasks have not taken yet; None while that is not known."""
     commits: int
     commit_ms: float
     """How long the last commit took."""
@@ -49,7 +49,7 @@ def together(parts: Iterable[Metrics]) -> Metrics:
         tuple(sorted(task for part in parts for task in part.tasks)),
         tuple(store for part in parts for store in part.restoring),
         sum(part.records for part in parts),
-        sum(part.lag for part in parts),
+        _sum(part.lag for part in parts),
         sum(part.commits for part in parts),
         max((part.commit_ms for part in parts), default=0.0),
         sum(part.skipped for part in parts),
@@ -57,3 +57,13 @@ def together(parts: Iterable[Metrics]) -> Metrics:
         bool(parts) and all(part.paused for part in parts),
         sum(part.ahead for part in parts),
     )
+
+
+def _sum(numbers: Iterable[int | None]) -> int | None:
+    """None if one of them is not known."""
+    total = 0
+    for number in numbers:
+        if number is None:
+            return None
+        total += number
+    return total

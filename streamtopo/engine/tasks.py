@@ -22,10 +22,18 @@ from streamtopo.topology import Topology
 logger = logging.getLogger("streamtopo")
 
 PATIENCE = 10.0
-"""Seconds for which another one may still have the store of a task that is ours by now."""
+"""Seconds for which another one may have the store of a task that is ours by now, before that is worth a warning."""
+_BETWEEN_WARNINGS = 60.0
 
 OpenStore = Callable[[tuple[StoreSpec, ...], int], Store]
 """Opens what is behind the stores of a task on a partition; StoreInUse if their last owner still has them."""
+
+
+class Waiting(NamedTuple):
+    """For the store of a task, which another one has: since when, and when to warn about it next."""
+
+    since: float
+    warn_at: float
 
 
 class Opening(NamedTuple):
@@ -51,8 +59,8 @@ class Tasks:
         self.ready: dict[TaskId, Task] = {}
         self.opening: dict[TaskId, Opening] = {}
         self._assigned: frozenset[TopicPartition] = frozenset()
-        self._in_use: dict[TaskId, float] = {}
         self._most_missing = 0
+        self._in_use: dict[TaskId, Waiting] = {}
         self._topology = topology
         self._log = log
         self._topics = topics
@@ -74,7 +82,7 @@ class Tasks:
         """
         if self._topics.refresh():
             self.member.subscribe(self._topics.plan.topics)
-        in_use: dict[TaskId, float] = {}
+        in_use: dict[TaskId, Waiting] = {}
         while True:
             wanted = self._give_back(commit)
             missing = wanted.keys() - self.ready.keys() - self.opening.keys() - in_use.keys()
@@ -88,11 +96,7 @@ class Tasks:
             try:
                 self.opening[id] = self._begin(id, wanted[id], committed)
             except StoreInUse as error:
-                if id not in self._in_use:
-                    logger.info("task %s waits for its state: %s", id, error)
-                in_use[id] = self._in_use.get(id, time.monotonic())
-                if time.monotonic() - in_use[id] > PATIENCE:
-                    raise
+                in_use[id] = self._waiting(id, error)
         self._in_use = in_use
 
     def _warn(self, missing: Collection[TaskId]) -> None:
@@ -103,6 +107,19 @@ class Tasks:
         on_disk = {part.number for part in self.plan.subtopologies if not all(spec.in_memory for spec in part.stores)}
         if reason := descriptors.lacking(sum(id.subtopology in on_disk for id in missing)):
             logger.warning("%s", reason)
+
+    def _waiting(self, id: TaskId, error: StoreInUse) -> Waiting:
+        """Its owner may be in a step that takes long, which has lost the task and will find that out: wait for it."""
+        now = time.monotonic()
+        waiting = self._in_use.get(id)
+        if waiting is None:
+            logger.info("task %s waits for its state: %s", id, error)
+            return Waiting(now, now + PATIENCE)
+        if now < waiting.warn_at:
+            return waiting
+        seconds = now - waiting.since
+        logger.warning("task %s has waited for its state for %.0f s; the others go on. %s", id, seconds, error)
+        return waiting._replace(warn_at=now + _BETWEEN_WARNINGS)
 
     def _give_back(self, commit: Callable[[], object]) -> dict[TaskId, frozenset[TopicPartition]]:
         """Close and release what was taken away; returns the tasks that there should be."""
@@ -158,10 +175,13 @@ class Tasks:
             if not store.done
         )
 
-    def lag(self) -> int:
-        """Records in the topics that these tasks have not taken yet."""
+    def lag(self) -> int | None:
+        """Records in the topics that the tasks have not taken yet; None while that is not known of each of them."""
         inputs = [one for task in self.ready.values() for one in task.inputs.values()]
         ends = self.member.ends() if inputs else {}
+        unknown = [one for one in inputs if one.partition in ends and not self.member.knows_end(one.partition)]
+        if unknown or self.opening or self._in_use or not self.member.placed:
+            return None
         return sum(ends.get(one.partition, one.fetched) - one.fetched + one.waiting.size for one in inputs)
 
     def drop(self, tasks: Iterable[Task]) -> None:

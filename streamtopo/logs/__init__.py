@@ -68,6 +68,10 @@ class Member(Protocol):
         """For each assigned partition the next offset to be written, as last known; never ahead of the log."""
         ...
 
+    def knows_end(self, partition: TopicPartition) -> bool:
+        """Whether the log has said where this assigned partition ends; until then `ends` can only guess."""
+        ...
+
     def committed(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, Position] | None:
         """None while the commit of a member that died is not decided: ask again."""
         ...

@@ -206,6 +206,9 @@ class MemoryMember:
     def ends(self) -> Mapping[TopicPartition, int]:
         return {partition: self._log.end(partition) for partition in self._next}
 
+    def knows_end(self, partition: TopicPartition) -> bool:
+        return True
+
     def committed(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, Position]:
         positions = self._group.positions
         return {partition: positions[partition] for partition in partitions if partition in positions}

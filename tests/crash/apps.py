@@ -119,5 +119,5 @@ def working(topology: Topology, log: EmbeddedLog, state_dir: Path, **options: An
 
 def catch_up(worker: Worker) -> None:
     deadline = time.monotonic() + 60
-    while worker.run_once(0.001) or worker._pace.undurable or not worker.tasks or worker.metrics().lag:
+    while worker.run_once(0.001) or worker._pace.undurable or not worker.tasks or worker.metrics().lag != 0:
         assert time.monotonic() < deadline, worker.metrics()

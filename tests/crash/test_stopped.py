@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from multiprocessing.process import BaseProcess
@@ -13,8 +15,8 @@ import pytest
 
 from streamtopo import Worker
 from streamtopo.engine import tasks
-from streamtopo.errors import LogError, StoreError
-from streamtopo.logs.embedded import EmbeddedLog, database
+from streamtopo.errors import LogError
+from streamtopo.logs.embedded import EmbeddedLog, database, presence
 from streamtopo.records import TopicPartition
 from streamtopo.stores.directory import StateDirectory
 from tests.crash.apps import PARTITIONS, catch_up, check, counting, feed, finished, new_log, parts, working, written
@@ -94,9 +96,10 @@ def shared(log: EmbeddedLog) -> bool:
 
 
 def test_another_logs_worker_with_the_same_state_directory(
-    log: EmbeddedLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    log: EmbeddedLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(tasks, "PATIENCE", 0.5)
+    """It waits, says for whom, and does nothing meanwhile."""
+    monkeypatch.setattr(tasks, "PATIENCE", 0.1)
     other = new_log(tmp_path / "other")
     feed(log, 0, 100)
     feed(other, 0, 200)
@@ -104,17 +107,53 @@ def test_another_logs_worker_with_the_same_state_directory(
     catch_up(first)
     second = serving(other, tmp_path / "state")
     in_use = rf'counts-\d" is in use by process {os.getpid()} on .*; stop it, or give this worker another --state-dir'
-    with pytest.raises(StoreError, match=in_use):
-        second.run()
+    run_until(second, lambda: "has waited for its state" in caplog.text)
+    assert re.search(in_use, caplog.text)
     assert written(other, "out") == 0
+    assert second.metrics().lag is None
     first.close()
     check(log, tmp_path / "state", 100)
-    monkeypatch.undo()
-    third = serving(other, tmp_path / "state")
-    catch_up(third)
-    third.close()
+    run_until(second, lambda: finished(other, 200))
+    second.close()
     check(other, tmp_path / "state", 200)
     other.close()
+
+
+def test_a_worker_whose_step_hangs_loses_its_tasks_and_the_next_one_waits_for_their_state(
+    log: EmbeddedLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its process runs, so that its locks do not look stopped; when the step ends, it gives the stores back."""
+    monkeypatch.setattr(presence, "UNUSED", 0.2)
+    monkeypatch.setattr(tasks, "PATIENCE", 0.1)
+    feed(log, 0, 300)
+    hangs, ends = threading.Event(), threading.Event()
+    thread = threading.Thread(target=hang, args=(log.path, tmp_path / "state", hangs, ends))
+    thread.start()
+    try:
+        assert hangs.wait(60)
+        worker = serving(log, tmp_path / "state")
+        warning = rf'task \d_\d has waited for its state .*"{tmp_path}.*" is in use by process {os.getpid()} on '
+        run_until(worker, lambda: re.search(warning, caplog.text))
+        run_until(worker, lambda: written(log, "negated") == 300)
+        ends.set()
+        run_until(worker, lambda: finished(log, 300))
+    finally:
+        ends.set()
+        thread.join()
+    worker.close()
+    check(log, tmp_path / "state", 300)
+
+
+def hang(log_path: Path, state_dir: Path, hangs: threading.Event, ends: threading.Event) -> None:
+    """A worker that has all tasks, and hangs before its first commit until it is let go on; then it stops."""
+    log = EmbeddedLog(log_path, lease=LEASE)
+    worker = serving(log, state_dir)
+    until(lambda: worker.run_once() and len(worker.tasks) == 2 * PARTITIONS)
+    hangs.set()
+    ends.wait()
+    worker.run_once()
+    worker.close()
+    log.close()
 
 
 def test_a_task_that_its_last_owner_still_has_is_left_for_later(log: EmbeddedLog, tmp_path: Path) -> None:
@@ -155,8 +194,8 @@ def failing_for(topic: str, ask: Callable[[TopicPartition], int]) -> Callable[[T
     return end
 
 
-def run_until(worker: Worker, condition: Callable[[], bool]) -> None:
-    def met() -> bool:
+def run_until(worker: Worker, condition: Callable[[], object]) -> None:
+    def met() -> object:
         worker.run_once(0.001)
         return condition()
 
@@ -185,6 +224,6 @@ def test_a_clock_that_is_set_back(log: EmbeddedLog, tmp_path: Path) -> None:
 def catch_up_on(worker: Worker, clock: list[int]) -> None:
     """As `catch_up`, with a clock that goes on by a millisecond a turn."""
     deadline = time.monotonic() + 60
-    while worker.run_once() or worker._pace.undurable or not worker.tasks or worker.metrics().lag:
+    while worker.run_once() or worker._pace.undurable or not worker.tasks or worker.metrics().lag != 0:
         clock[0] += 1
         assert time.monotonic() < deadline, worker.metrics()

@@ -170,6 +170,9 @@ class EmbeddedMember:
         with self._database.explained():
             return self._fetcher.ends()
 
+    def knows_end(self, partition: TopicPartition) -> bool:
+        return True
+
     def seek(self, partition: TopicPartition, offset: int) -> None:
         self._fetcher.seek(partition, offset)
 

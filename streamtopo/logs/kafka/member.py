@@ -219,13 +219,21 @@ class KafkaMember:
     def ends(self) -> Mapping[TopicPartition, int]:
         return {partition: self._end(partition) for partition in self._next}
 
+    def knows_end(self, partition: TopicPartition) -> bool:
+        return partition in self._at_end or self._high_watermark(partition) is not None
+
     def _end(self, partition: TopicPartition) -> int:
         if partition in self._at_end and partition not in self._backlog:
             return self._next[partition]
-        known = self._consumer.get_watermark_offsets(Place(*partition), cached=True)
-        if known is None or known[1] < 0:  # nothing came since it was assigned: there may be more, and soon we are told
+        known = self._high_watermark(partition)
+        if known is None:  # there may be more, and soon we are told
             return self._next[partition] + 1
-        return max(self._next[partition], known[1])
+        return max(self._next[partition], known)
+
+    def _high_watermark(self, partition: TopicPartition) -> int | None:
+        """As the brokers said it last; None before the first answer since the partition was assigned."""
+        known = self._consumer.get_watermark_offsets(Place(*partition), cached=True)
+        return None if known is None or known[1] < 0 else known[1]
 
     def committed(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, Position] | None:
         try:

@@ -10,9 +10,12 @@ from streamtopo.errors import PartitionError
 from streamtopo.logs import Topic
 from streamtopo.stores import StoreSpec
 from streamtopo.topology import SinkNode, Subtopology, Topology
+from streamtopo.windows import FOREVER
 
-_TIMES = {"message.timestamp.type": "CreateTime"}
-"""Those of the records, whatever the log gives other topics: windows, and rows, have them."""
+AFTER = "message.timestamp.after.max.ms"
+_TIMES = {"message.timestamp.type": "CreateTime", AFTER: str(FOREVER)}
+"""Those of the records, whatever the log gives other topics: windows, and rows, have them. Also of records from the
+future: a broker would refuse those, and everything after them would wait."""
 REPARTITION_CONFIG = {"cleanup.policy": "delete", "retention.ms": "-1", "segment.bytes": "52428800", **_TIMES}
 """As segments are deleted whole, and not while they are written to, small ones let purging free the disk."""
 DELETIONS = "delete.retention.ms"

@@ -61,6 +61,8 @@ class Tasks:
         self._assigned: frozenset[TopicPartition] = frozenset()
         self._most_missing = 0
         self._in_use: dict[TaskId, Waiting] = {}
+        self._due: frozenset[TaskId] | None = None
+        """What the group wants us to work on; None until it has said anything."""
         self._topology = topology
         self._log = log
         self._topics = topics
@@ -83,8 +85,10 @@ class Tasks:
         if self._topics.refresh():
             self.member.subscribe(self._topics.plan.topics)
         in_use: dict[TaskId, Waiting] = {}
+        placed = self.member.placed
         while True:
             wanted = self._give_back(commit)
+            self._due = frozenset(wanted) if placed else None
             missing = wanted.keys() - self.ready.keys() - self.opening.keys() - in_use.keys()
             if not missing:
                 break
@@ -179,8 +183,9 @@ class Tasks:
         """Records in the topics that the tasks have not taken yet; None while that is not known of each of them."""
         inputs = [one for task in self.ready.values() for one in task.inputs.values()]
         ends = self.member.ends() if inputs else {}
-        unknown = [one for one in inputs if one.partition in ends and not self.member.knows_end(one.partition)]
-        if unknown or self.opening or self._in_use or not self.member.placed:
+        if self._due is None or not self._due <= self.ready.keys():
+            return None
+        if not all(self.member.knows_end(one.partition) for one in inputs if one.partition in ends):
             return None
         return sum(ends.get(one.partition, one.fetched) - one.fetched + one.waiting.size for one in inputs)
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from streamtopo.config import WorkerConfig
 from streamtopo.engine.fingerprint import Fingerprint, entries_of, note_of
 from streamtopo.engine.looking import Looking
-from streamtopo.engine.plan import DELETIONS, Plan, absent, difference, missing, plan
+from streamtopo.engine.plan import AFTER, DELETIONS, Plan, absent, difference, missing, plan
 from streamtopo.engine.upgrading import fitted
 from streamtopo.errors import PartitionError
 from streamtopo.logs import Log, Topic
@@ -150,6 +150,8 @@ def _as_it_is(topic: Topic, existing: Topic | None) -> Topic:
     """An internal topic keeps the config it was created with, unless that means something else."""
     if existing is None or dict(existing.config) == dict(topic.config):
         return topic
+    if {AFTER: topic.config[AFTER], **existing.config} == topic.config:  # of a version that did not ask for that
+        return topic._replace(config=existing.config)
     if found := difference(existing, topic):
         kept, needed = found
         raise PartitionError(

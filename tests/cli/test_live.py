@@ -39,6 +39,14 @@ def test_the_numbers_in_a_line() -> None:
     )
 
 
+def test_a_lag_that_is_not_known_is_not_0() -> None:
+    seen = Seen(METRICS._replace(lag=None, restoring=(), ahead=3), 617.0, None)
+    assert numbers_in_words(seen) == (
+        "617 records/s, 1,234 in all, lag unknown, commit 2.5 ms, 1 task, skipped 1, dropped for null key 2, "
+        "too far ahead of the clock 3"
+    )
+
+
 def test_a_line_when_the_tasks_change(capsys: pytest.CaptureFixture[str]) -> None:
     lines = Lines()
     for metrics in (METRICS, METRICS, METRICS._replace(restoring=(), records=0, lag=0)):

@@ -129,8 +129,13 @@ REPARTITION = {
     "retention.ms": "-1",
     "segment.bytes": "52428800",
     "message.timestamp.type": "CreateTime",
+    "message.timestamp.after.max.ms": "9223372036854775807",
 }
-CHANGELOG = {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}
+CHANGELOG = {
+    "cleanup.policy": "compact",
+    "message.timestamp.type": "CreateTime",
+    "message.timestamp.after.max.ms": "9223372036854775807",
+}
 
 
 def lines(run: Run, app: str = "apps.wordcount") -> list[list[str]]:

@@ -51,6 +51,7 @@ def test_numbers_of_all_processes_are_added_up() -> None:
 def test_together() -> None:
     other = Metrics(("1_0",), (), 1, 1, 1, 9.0, 1, {"null key": 2, "late": 1})
     both = Metrics(("0_0", "1_0"), METRICS.restoring, 6, 8, 2, 9.0, 1, {"null key": 3, "late": 1})
+    assert together([METRICS, other._replace(lag=None)]).lag is None
     assert together([METRICS, other]) == both
 
 

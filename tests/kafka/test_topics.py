@@ -21,12 +21,13 @@ from streamtopo import StreamsBuilder, Worker
 from streamtopo.cli import main
 from streamtopo.engine.loading import load_topology
 from streamtopo.engine.plan import CHANGELOG_CONFIG, REPARTITION_CONFIG
-from streamtopo.errors import PartitionError
+from streamtopo.errors import LogError, PartitionError
 from streamtopo.logs import Topic
 from streamtopo.logs.kafka import KafkaLog
 from streamtopo.logs.opening import open_log
 from streamtopo.records import Columns, TopicPartition
-from tests.kafka.brokers import emptied
+from streamtopo.windows import FOREVER
+from tests.kafka.brokers import configured, emptied
 from tests.logs.child import until
 
 pytestmark = pytest.mark.kafka
@@ -162,3 +163,56 @@ def test_two_applications_with_the_same_names_inside_do_not_touch_each_other(log
     assert log.topics().keys() == internal | {"sentences", "word-counts"}
     for worker in workers:
         worker.close()
+
+
+@pytest.mark.parametrize("guarantee", ["at-least-once", "exactly-once"])
+def test_a_sink_that_is_deleted_ends_the_worker(kafka: str, tmp_path: Path, guarantee: str) -> None:
+    with closing(emptied(kafka)) as log:
+        for topic in ("in", "out"):
+            log.create(Topic(topic, 1))
+        builder = StreamsBuilder("sinks")
+        builder.stream("in", value=str).to("out")
+        worker = Worker(builder.build(), log, state_dir=str(tmp_path), guarantee=guarantee)
+        source, sink = TopicPartition("in", 0), TopicPartition("out", 0)
+        log.append(source, Columns([None], [b"x"], [0]))
+        until(lambda: worker.run_once(0.05) is None or log.end(sink) > 0)
+        log.delete("out")
+        log.append(source, Columns([None], [b"y"], [0]))
+        with pytest.raises(PartitionError, match='sink topic "out" was deleted while the worker was running'):
+            worker.run()
+
+
+def test_records_from_the_future_go_through_internal_topics(kafka: str, tmp_path: Path) -> None:
+    """Brokers refuse them for topics that do not ask for them: one of those says what can be done."""
+    with closing(emptied(kafka)) as log:
+        for topic in ("in", "out"):
+            log.create(Topic(topic, 1))
+        builder = StreamsBuilder("future")
+        days = builder.stream("in", value=dict, timestamp="at").group_by(lambda _, value: value["day"], key=str)
+        days.count().to_stream().to("out")
+        worker = Worker(builder.build(), log, state_dir=str(tmp_path))
+        log.append(TopicPartition("in", 0), Columns([None], [b'{"day": "a", "at": 32503680000000}'], [0]))
+        with pytest.raises(
+            LogError, match=r"out/0 was not taken: INVALID_TIMESTAMP: .* raise its message\.timestamp\.aft"
+        ):
+            worker.run()
+        configured(kafka, "out", message_timestamp_after_max_ms=str(FOREVER))
+        worker = Worker(builder.build(), log, state_dir=str(tmp_path))
+        until(lambda: worker.run_once(0.05) is None or log.end(TopicPartition("out", 0)) > 0)
+        worker.close()
+
+
+def test_the_lag_is_unknown_until_the_cluster_has_said_it(kafka: str, tmp_path: Path) -> None:
+    with closing(emptied(kafka)) as log:
+        log.create(Topic("in", 1))
+        log.append(TopicPartition("in", 0), Columns([None] * 5, [b"x"] * 5, [0] * 5))
+        builder = StreamsBuilder("lagging")
+        builder.stream("in", value=str).for_each(lambda key, value: None)
+        worker = Worker(builder.build(), log, state_dir=str(tmp_path))
+        worker.paused = True
+        seen = [worker.metrics().lag]
+        while seen[-1] is None:
+            worker.run_once(0.01)
+            seen.append(worker.metrics().lag)
+        worker.close()
+        assert set(seen) == {None, 5}

@@ -64,6 +64,8 @@ _HINTS = {
     KafkaError.MSG_SIZE_TOO_LARGE: "raise the topic's max.message.bytes, and kafka.message.max.bytes in the url; where "
     "only several records together are too large, lower kafka.batch.size",
     KafkaError._FENCED: "commits must be closer together than kafka.transaction.timeout.ms",
+    KafkaError.INVALID_TIMESTAMP: "the topic refuses times so far from the broker's clock: raise its "
+    'message.timestamp.after.max.ms, or leave out such records with max_ahead=MaxAhead(then="skip") of their source',
     KafkaError.OFFSET_METADATA_TOO_LARGE: "raise the broker's offset.metadata.max.bytes",
     KafkaError._TIMED_OUT: "look whether the brokers are up",
     KafkaError._TRANSPORT: "look whether the brokers are up",

@@ -39,6 +39,9 @@ _PRODUCER: dict[str, Any] = {
     "retry.backoff.ms": 5,
     "retry.backoff.max.ms": 20,
     "queue.buffering.max.messages": 1_000_000,
+    # How long a topic that is not there may still be about to come: the default, 30,000, is how long a commit would
+    # wait for one that was deleted.
+    "topic.metadata.propagation.max.ms": 2000,
 }
 _AT = " at "
 """Between what a client is called and the address of its process."""

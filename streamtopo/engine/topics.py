@@ -102,9 +102,10 @@ class Topics:
             check_equal(existing, self._as_it_is(internal, existing))
 
     def _as_it_is(self, internal: Topic, existing: Topic | None) -> Topic:
-        if existing is not None and not self._config.keep_deletions and DELETIONS not in existing.config:
+        if existing is not None:
             # Made by a version, or for a log, that had no opinion; nobody has asked for another one.
-            internal = internal._replace(config={k: v for k, v in internal.config.items() if k != DELETIONS})
+            unasked = ({AFTER} if self._config.keep_deletions else {AFTER, DELETIONS}) - existing.config.keys()
+            internal = internal._replace(config={k: v for k, v in internal.config.items() if k not in unasked})
         return _as_it_is(internal, existing)
 
     def _create_missing(self) -> None:
@@ -150,8 +151,6 @@ def _as_it_is(topic: Topic, existing: Topic | None) -> Topic:
     """An internal topic keeps the config it was created with, unless that means something else."""
     if existing is None or dict(existing.config) == dict(topic.config):
         return topic
-    if {AFTER: topic.config[AFTER], **existing.config} == topic.config:  # of a version that did not ask for that
-        return topic._replace(config=existing.config)
     if found := difference(existing, topic):
         kept, needed = found
         raise PartitionError(

@@ -47,7 +47,7 @@ class WorkerConfig:
     cache: int = 10_000_000
     """Bytes of rows that stores keep in front of their bytes; 0 forwards and logs every update."""
     memory: int = 256_000_000
-    """Bytes that all stores of a process may use: for rows at hand, for blocks, and for rows not flushed yet."""
+    """Bytes that all stores of a process may use: rows at hand, blocks, rows not flushed yet, cleaning the log."""
     chunk: int = 10_000
     """Records in a round at most. Results do not depend on it."""
     on_error: OnError = OnError.FAIL
@@ -74,6 +74,11 @@ class WorkerConfig:
     def at_hand(self) -> int:
         """The part of the memory for rows to be read without asking the disk: of 256 MB, 100,000 short ones."""
         return self.memory // 6
+
+    @property
+    def cleaning(self) -> int:
+        """The part of the memory for cleaning the embedded log, which one process does at a time."""
+        return self.memory // 8
 
     @property
     def exactly_once(self) -> bool:

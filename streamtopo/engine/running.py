@@ -40,7 +40,7 @@ def run(worker: Worker, *, each_turn: Callable[[], object] = lambda: None, signa
             while not worker.stopping:
                 worked = worker.run_once(_LONGEST_WAIT)
                 if not worked or time.monotonic() > clean_at:
-                    more = worker.log.clean(_CLEANING)
+                    more = worker.log.clean(_CLEANING, worker.config.cleaning)
                     clean_at = time.monotonic() + (_SOONER if more else _BETWEEN_CLEANINGS)
                 each_turn()
         except BaseException:

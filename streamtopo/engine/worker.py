@@ -75,7 +75,7 @@ class Worker:
     ) -> None:
         topology = topology_of(topology)
         self.config = config or config_of(**options)
-        on_disk = self.config.memory - self.config.at_hand
+        on_disk = self.config.memory - self.config.at_hand - self.config.cleaning
         open_store = open_store or stores_on_disk(topology.application_id, self.config.state_dir, on_disk)
         self.skipped = 0
         self.begun = False

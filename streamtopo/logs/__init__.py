@@ -9,6 +9,9 @@ from typing import NamedTuple, Protocol
 
 from streamtopo.records import Batch, Columns, Position, TopicPartition
 
+CLEANING_MEMORY = 32 << 20
+"""Bytes that compaction may take where nobody says how many."""
+
 
 class Outcome(Enum):
     """How a commit ended. After UNKNOWN, `settle` finds out which of the others it was."""
@@ -206,8 +209,11 @@ class Log(Protocol):
 
     def write_note(self, name: str, text: str) -> None: ...
 
-    def clean(self, slice_ms: float = 10) -> bool:
-        """Retention and compaction, for about so long; True if there is more to do. For moments without work."""
+    def clean(self, slice_ms: float = 10, memory: int = CLEANING_MEMORY) -> bool:
+        """Retention and compaction, for about so long; True if there is more to do. For moments without work.
+
+        `memory`: bytes for what compaction remembers; with less of it, it takes more passes.
+        """
         ...
 
     def close(self) -> None: ...

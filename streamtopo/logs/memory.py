@@ -9,7 +9,7 @@ from collections.abc import Container, Iterable, Mapping
 from math import inf
 
 from streamtopo.errors import LogError
-from streamtopo.logs import Cleaned, Committed, GroupState, Outcome, Revoking, Topic, ignored
+from streamtopo.logs import CLEANING_MEMORY, Cleaned, Committed, GroupState, Outcome, Revoking, Topic, ignored
 from streamtopo.logs.groups import Subscription, check_no_members, share_of
 from streamtopo.logs.topics import check_equal, check_new
 from streamtopo.records import Batch, Columns, Headers, Position, TopicPartition
@@ -116,7 +116,7 @@ class MemoryLog:
     def write_note(self, name: str, text: str) -> None:
         self._notes[name] = text
 
-    def clean(self, slice_ms: float = 10) -> bool:
+    def clean(self, slice_ms: float = 10, memory: int = CLEANING_MEMORY) -> bool:
         """It keeps everything."""
         return False
 

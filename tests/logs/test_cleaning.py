@@ -293,3 +293,19 @@ def test_compaction_goes_on_while_records_come(log: EmbeddedLog, clock: Clock) -
 def test_a_config_that_is_no_number_is_refused_when_the_topic_is_created(log: EmbeddedLog) -> None:
     with pytest.raises(LogError, match=r'config of topic "t" has a value that is no number: .*7d.*milliseconds'):
         create(log, retention_ms="7d")
+
+
+def test_with_little_memory_compaction_takes_more_passes(log: EmbeddedLog, clock: Clock) -> None:
+    create(log, cleanup_policy="compact", min_cleanable_dirty_ratio=0)
+    for _ in range(2):
+        keys: list[bytes | None] = [b"%d" % number for number in range(30_000)]
+        log.append(T0, Columns(keys, keys, [0] * 30_000))
+    reached = []
+    for _ in range(8):
+        while log.clean(slice_ms=1, memory=1_000_000):
+            pass
+        clock.time += 2000
+        with log._database.connection() as connection:
+            reached.append(connection.execute("SELECT compacted FROM partitions").fetchone()[0])
+    assert reached[:6] == [10_000, 20_000, 30_000, 40_000, 50_000, 60_000]
+    assert len(values(log)) == 30_000

@@ -14,7 +14,7 @@ from functools import partial
 from typing import NamedTuple
 
 from streamtopo.errors import LogDamaged, LogError
-from streamtopo.logs import Topic
+from streamtopo.logs import CLEANING_MEMORY, Topic
 from streamtopo.logs.embedded import storage
 from streamtopo.logs.embedded.checkpoints import Checkpoints
 from streamtopo.logs.embedded.compaction import compaction, dirty
@@ -78,11 +78,13 @@ class Cleaner:
         self._ended = 0
         self._file = -1
         self._damaged: set[TopicPartition] = set()
+        self._memory = CLEANING_MEMORY
 
-    def clean(self, slice_ms: float) -> bool:
+    def clean(self, slice_ms: float, memory: int) -> bool:
         if not self._one_thread.acquire(blocking=False):
             return False
         try:
+            self._memory = memory
             with self._database.explained():
                 return self._begun() and self._go_on(time.monotonic() + slice_ms / 1000)
         finally:
@@ -92,7 +94,7 @@ class Cleaner:
         with self._database.explained(), closing(self._connect()) as connection:
             topic = storage.extent(connection, partition).topic
             policy = Policy.of(storage.topics(connection)[partition.topic][1])
-            for written in compaction(connection, topic, partition, self._now, policy.tombstones_ms):
+            for written in compaction(connection, topic, partition, self._now, policy.tombstones_ms, self._memory):
                 self._wrote(written)
 
     def close(self) -> None:
@@ -171,7 +173,7 @@ class Cleaner:
             if policy.retention_ms >= 0 or policy.retention_bytes >= 0:
                 yield from self._retention(connection, topic, source, policy)
             if policy.compacted and dirty(connection, topic, source.partition, policy.dirty):
-                yield from compaction(connection, topic, source, self._now, policy.tombstones_ms)
+                yield from compaction(connection, topic, source, self._now, policy.tombstones_ms, self._memory)
         except LogDamaged as error:
             # It is an error for those who read it; others can go on. What is damaged stays as it is.
             self._damaged.add(source)

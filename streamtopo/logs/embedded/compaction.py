@@ -6,6 +6,7 @@ import sqlite3
 from bisect import bisect_left
 from collections.abc import Iterator
 
+from streamtopo.logs import CLEANING_MEMORY
 from streamtopo.logs.embedded import storage
 from streamtopo.logs.embedded.batches import MOST_BYTES, MOST_ROWS, Run, merge
 from streamtopo.logs.embedded.checksums import Blob
@@ -13,9 +14,8 @@ from streamtopo.logs.embedded.database import Now, writing
 from streamtopo.logs.embedded.storage import Stored
 from streamtopo.records import TopicPartition
 
-MOST_KEYS = 500_000
-MOST_KEY_BYTES = 64 << 20
-"""What one compaction remembers of the records it has seen; what lies behind those waits for the next one."""
+A_KEY = 125
+"""Bytes that a key takes in a dict with its offset, beside its own length."""
 LEAST = 1000
 """Records that must have come since the last compaction to make another one worth it."""
 LOOK = 512
@@ -35,9 +35,16 @@ def dirty(connection: sqlite3.Connection, topic: int, number: int, ratio: float)
 
 
 def compaction(
-    connection: sqlite3.Connection, topic: int, source: TopicPartition, now: Now, tombstones_ms: int
+    connection: sqlite3.Connection,
+    topic: int,
+    source: TopicPartition,
+    now: Now,
+    tombstones_ms: int,
+    memory: int = CLEANING_MEMORY,
 ) -> Iterator[int]:
     """Stops at each `yield`, of the bytes it wrote.
+
+    It looks for old records of as many keys as fit into the memory; the records after those wait for the next one.
 
     It may be broken off anywhere, and be done by two at once: it only removes what is old.
 
@@ -49,7 +56,7 @@ def compaction(
         tombstones_before = storage.cleaned_before(connection, topic, number, now() - tombstones_ms)
     latest: Latest = {}
     end = 0
-    for reached in _last_of_each_key(connection, topic, source, latest):
+    for reached in _last_of_each_key(connection, topic, source, latest, memory):
         end = reached
         yield 0
     clean = True
@@ -62,7 +69,7 @@ def compaction(
 
 
 def _last_of_each_key(
-    connection: sqlite3.Connection, topic: int, source: TopicPartition, latest: Latest
+    connection: sqlite3.Connection, topic: int, source: TopicPartition, latest: Latest, memory: int
 ) -> Iterator[int]:
     """Fills `latest` with what came since the last compaction; yields the offset it has come to."""
     # What is written from now on is for the next time: else a fast writer would keep this one busy for ever.
@@ -71,15 +78,16 @@ def _last_of_each_key(
         (topic, source.partition),
     ).fetchone() or (0, 0)
     yield offset
-    size = 0
+    rows = size = 0
     while offset < end and (blobs := _next(connection, topic, source, offset)):
         for blob in blobs:
             run = Run.open(blob, source).since(offset)
             latest.update(zip(run.keys(), run.offsets, strict=True))
             offset = run.offsets[-1] + 1
+            rows += len(run)
             size += run.key_bytes
         yield offset
-        if len(latest) > MOST_KEYS or size > MOST_KEY_BYTES:
+        if len(latest) * (A_KEY + size / rows) > memory:
             break
     # A record without a key replaces no other.
     latest.pop(None, None)

@@ -7,7 +7,7 @@ from math import inf
 from pathlib import Path
 
 from streamtopo.errors import LogError
-from streamtopo.logs import Cleaned, GroupState, Topic
+from streamtopo.logs import CLEANING_MEMORY, Cleaned, GroupState, Topic
 from streamtopo.logs.embedded import roster, storage
 from streamtopo.logs.embedded.batches import Run, cut, encode, join_runs
 from streamtopo.logs.embedded.checkpoints import Checkpoints
@@ -124,9 +124,9 @@ class EmbeddedLog:
                 with writing(connection):
                     more = storage.sweep(connection, topic, partition.partition)
 
-    def clean(self, slice_ms: float = 10) -> bool:
+    def clean(self, slice_ms: float = 10, memory: int = CLEANING_MEMORY) -> bool:
         """Retention and compaction, for about so long; True if there is more to do. For moments without work."""
-        return self._cleaner.clean(slice_ms)
+        return self._cleaner.clean(slice_ms, memory)
 
     def cleaned(self, partition: TopicPartition) -> Cleaned:
         with self._database.connection() as connection, reading(connection):

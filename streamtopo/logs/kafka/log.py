@@ -8,7 +8,7 @@ from threading import Lock
 from time import time_ns
 from weakref import WeakSet
 
-from streamtopo.logs import GroupState, Topic
+from streamtopo.logs import CLEANING_MEMORY, GroupState, Topic
 from streamtopo.logs.groups import check_no_members
 from streamtopo.logs.kafka.admin import Admin
 from streamtopo.logs.kafka.appending import Appender
@@ -141,7 +141,7 @@ class KafkaLog:
             self._admin.create(Topic(_NOTES.topic, 1, {"cleanup.policy": "compact"}))
             self.append(_NOTES, Columns([name.encode()], [text.encode()], [time_ns() // 1_000_000]))
 
-    def clean(self, slice_ms: float = 10) -> bool:
+    def clean(self, slice_ms: float = 10, memory: int = CLEANING_MEMORY) -> bool:
         """The brokers do."""
         return False
 

@@ -26,7 +26,10 @@ _BETWEEN_REPORTS = 0.2
 def options_of(web: Web) -> list[str]:
     """What a process is told beside the worker's options."""
     verbose = ["--verbose"] if "streamtopo.verbose" in click.get_current_context().meta else []
-    return [*verbose, *([] if web.port is None else ["--web-port", str(web.port), "--web-host", web.host])]
+    if web.port is None:
+        return verbose
+    names = ",".join(web.allowed_hosts)
+    return [*verbose, "--web-port", str(web.port), "--web-host", web.host, "--web-allowed-hosts", names]
 
 
 def work_for_a_pool(

@@ -26,16 +26,20 @@ class Web(NamedTuple):
     port: int | None
     host: str
     token: str | None
+    allowed_hosts: tuple[str, ...] = ()
 
 
 def web_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Gives the command `web`."""
 
     @functools.wraps(command)
-    def with_web(*, web_port: int | None, web_host: str, web_token: str | None, **given: Any) -> Any:
+    def with_web(
+        *, web_port: int | None, web_host: str, web_token: str | None, web_allowed_hosts: str, **given: Any
+    ) -> Any:
         if web_token == "":  # as of a variable that is not set
             raise ConfigError("--web-token is empty, and everybody could ask; give a token, or leave the option out")
-        return command(web=Web(web_port, web_host, web_token and Secret(web_token)), **given)
+        names = tuple(name.strip() for name in web_allowed_hosts.split(",") if name.strip())
+        return command(web=Web(web_port, web_host, web_token and Secret(web_token), names), **given)
 
     for option in reversed(_OPTIONS):
         with_web = option(with_web)
@@ -60,6 +64,14 @@ _OPTIONS = [
         help="The address to serve.",
     ),
     click.option("--web-token", cls=Setting, show_envvar=True, help="What requests must show: Authorization: Bearer …"),
+    click.option(
+        "--web-allowed-hosts",
+        cls=Setting,
+        default="",
+        metavar="NAMES",
+        show_envvar=True,
+        help="Names that requests may have as their Host, with commas between them, such as *.example.com; * is any.",
+    ),
 ]
 
 
@@ -80,7 +92,8 @@ def answering(
     from streamtopo.engine.interpreter import brisk_switching
     from streamtopo.hosting.looking import LookedAt
 
-    with Server(web.port, host=web.host, token=web.token, shared=say is None) as server, brisk_switching:
+    server = Server(web.port, host=web.host, token=web.token, shared=say is None, allowed_hosts=web.allowed_hosts)
+    with server, brisk_switching:
         worker = Worker(topology, log, config=config, address=server.address)
         face = LookedAt(topology, worker, address=server.address, token=web.token)
         with closing(face.stores):

@@ -6,12 +6,19 @@ import http.client
 from collections import defaultdict
 from collections.abc import Container, Mapping
 from contextlib import suppress
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 _PATIENCE = 10.0
 """Seconds to wait for another process's answer."""
 _KEPT = 32
 """For each process at most."""
+
+
+class Answered(NamedTuple):
+    status: int
+    body: bytes
+    headers: http.client.HTTPMessage
 
 
 class Connections:
@@ -21,8 +28,8 @@ class Connections:
         self._idle: defaultdict[str, list[http.client.HTTPConnection]] = defaultdict(list)
         self._closed = False
 
-    def post(self, address: str, path: str, body: bytes, headers: Mapping[str, str]) -> tuple[int, bytes]:
-        """The status, and what was answered. The address may have a path of its own."""
+    def post(self, address: str, path: str, body: bytes, headers: Mapping[str, str]) -> Answered:
+        """The address may have a path of its own. Redirects are not followed."""
         url, idle = urlsplit(address), self._idle[address]
         while True:
             try:
@@ -43,7 +50,7 @@ class Connections:
                 idle.append(connection)
             else:
                 connection.close()
-            return response.status, answer
+            return Answered(response.status, answer, response.headers)
 
     def forget_others(self, addresses: Container[str]) -> None:
         """Close what is kept for processes that are gone: nobody would ask them again, and find out."""

@@ -8,7 +8,8 @@ import time
 from base64 import b64decode, b64encode
 from collections.abc import Callable
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import orjson
 
@@ -18,11 +19,13 @@ from streamtopo.hosting.answers import NotOwner, QueryError, Restoring
 from streamtopo.hosting.committed import Committed
 from streamtopo.hosting.connections import Connections
 from streamtopo.hosting.query import known
+from streamtopo.hosting.signing import ANSWER, Signatures
 from streamtopo.hosting.spans import Place, Rows, Span
 from streamtopo.logs import GroupState
 from streamtopo.records import TopicPartition
 from streamtopo.stores.extent import Extent
 
+Result = TypeVar("Result")
 GroupOf = Callable[[str], GroupState | None]
 PATH = "/rows"
 PAGE = 1000
@@ -71,14 +74,13 @@ class Peers:
         self._group = group
         self._plan = plan
         self._address = address
-        self._token = token
+        self._signatures = Signatures(token) if token else None
         self._known: tuple[float, dict[TopicPartition, str]] = (0.0, {})
         self._lock = threading.Lock()
         self._connections = Connections()
 
     def get(self, place: Place, key: bytes) -> bytes | None:
-        answer = self._ask(place, {"key": _text(key), "alone": place.alone})
-        return _bytes(answer["row"])
+        return self._ask(place, {"key": _text(key), "alone": place.alone}, lambda answer: _bytes(answer["row"]))
 
     def scan(self, place: Place, span: Span) -> Rows:
         """Page by page, each as of its own moment; the first is fetched at once."""
@@ -96,29 +98,35 @@ class Peers:
         return rows()
 
     def _page(self, place: Place, span: Span) -> list[tuple[bytes, bytes]]:
-        answer = self._ask(place, {"span": _told(span)})
-        return [(b64decode(key), b64decode(row)) for key, row in answer["rows"]]
+        def pairs(answer: dict[str, Any]) -> list[tuple[bytes, bytes]]:
+            return [(_data(key), _data(row)) for key, row in answer["rows"]]
+
+        return self._ask(place, {"span": _told(span)}, pairs)
 
     def time(self, place: Place) -> int:
-        return int(self._ask(place, {"time": True})["time"])
+        return self._ask(place, {"time": True}, lambda answer: int(answer["time"]))
 
-    def _ask(self, place: Place, question: dict[str, Any]) -> dict[str, Any]:
+    def _ask(self, place: Place, question: dict[str, Any], read: Callable[[dict[str, Any]], Result]) -> Result:
         address = self._owner(place)
         if address is None:
             raise NotOwner(place.store, place.task.partition)
         if address == self._address:  # given to us, and not opened yet
             raise Restoring(place.store, place.task.partition)
         try:
-            answer = self._post(address, {"store": place.store, "partition": place.task.partition, **question})
+            body = self._post(address, {"store": place.store, "partition": place.task.partition, **question})
         except (OSError, http.client.HTTPException, _NotNow) as error:
             self._known = (0.0, {})
             said = f"{address} has it, and does not answer ({error or type(error).__name__})"
             raise NotOwner(place.store, place.task.partition, address, said) from error
-        if answer.get("refused") == "restoring":
-            raise Restoring(place.store, place.task.partition, answer["done"], answer["total"])
-        if "refused" in answer:
-            raise NotOwner(place.store, place.task.partition, address, f"{address} had it, and has it no longer")
-        return answer
+        try:
+            answer = orjson.loads(body)
+            if answer.get("refused") == "restoring":
+                raise Restoring(place.store, place.task.partition, int(answer["done"]), int(answer["total"]))
+            if "refused" in answer:
+                raise NotOwner(place.store, place.task.partition, address, f"{address} had it, and has it no longer")
+            return read(answer)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise QueryError(f"{address} answered something else than rows: is it a worker of this version?") from error
 
     def _owner(self, place: Place) -> str | None:
         """The address of whoever works on the task's partitions; of any worker if the rows are everywhere."""
@@ -140,7 +148,7 @@ class Peers:
                     else {
                         partition: state.addresses[member]
                         for member, partitions in state.members.items()
-                        if member in state.addresses
+                        if is_address(state.addresses.get(member, ""))
                         for partition in partitions
                     }
                 )
@@ -148,21 +156,31 @@ class Peers:
                 self._connections.forget_others(set(owners.values()))
             return owners
 
-    def _post(self, address: str, question: dict[str, Any]) -> dict[str, Any]:
-        headers = {"Content-Type": "application/json"}
-        if self._token:
-            headers["Authorization"] = f"Bearer {self._token}"
-        status, body = self._connections.post(address, PATH, orjson.dumps(question), headers)
-        if status >= http.client.INTERNAL_SERVER_ERROR:
-            raise _NotNow(f"status {status}")
-        if status != http.client.OK:
-            raise QueryError(f"{address} answered {status}: {body[:200].decode(errors='replace')}")
-        answer = orjson.loads(body)
-        assert isinstance(answer, dict)
-        return answer
+    def _post(self, address: str, question: dict[str, Any]) -> bytes:
+        body, headers = orjson.dumps(question), {"Content-Type": "application/json"}
+        if self._signatures:
+            headers["Authorization"] = self._signatures.of_question(address, PATH, body)
+        answer = self._connections.post(address, PATH, body, headers)
+        if answer.status >= http.client.INTERNAL_SERVER_ERROR:
+            raise _NotNow(f"status {answer.status}")
+        if answer.status != http.client.OK:
+            raise QueryError(f"{address} answered {answer.status}: {answer.body[:200].decode(errors='replace')}")
+        signature = answer.headers.get(ANSWER, "")
+        if self._signatures and not self._signatures.is_of_answer(signature, headers["Authorization"], answer.body):
+            raise QueryError(f"{address} does not know the token of this group: its answer is not used")
+        return answer.body
 
     def close(self) -> None:
         self._connections.close()
+
+
+def is_address(text: str) -> bool:
+    """Any member of the group may have written it: it is asked only if it is what a worker would say."""
+    try:
+        url = urlsplit(text)
+        return url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0 and not url.query + url.fragment
+    except ValueError:
+        return False
 
 
 # -- the other end
@@ -195,8 +213,12 @@ def _or_none(data: bytes | None) -> str | None:
     return None if data is None else _text(data)
 
 
+def _data(text: str) -> bytes:
+    return b64decode(text, validate=True)
+
+
 def _bytes(text: str | None) -> bytes | None:
-    return None if text is None else b64decode(text)
+    return None if text is None else _data(text)
 
 
 def _told(span: Span) -> list[Any]:

@@ -31,6 +31,7 @@ class Stores:
         token: str | None = None,
     ) -> None:
         self.plan = plan
+        self.address = address
         self.local = Committed(workers)
         self._peers = Peers(group_of, group, plan, address, token)
         self._wherever = Wherever(self.local, self._peers)

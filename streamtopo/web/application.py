@@ -6,13 +6,14 @@ import asyncio
 import json
 import re
 import secrets
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import Any, Protocol, TypeVar
 from urllib.parse import unquote_to_bytes
 
 import orjson
 from starlette.applications import Starlette
 from starlette.convertors import Convertor, register_url_convertor
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
@@ -27,12 +28,14 @@ from streamtopo.hosting.app import HostError
 from streamtopo.hosting.asking import AsyncQuery
 from streamtopo.hosting.peers import PATH, answer
 from streamtopo.hosting.query import stores_of
+from streamtopo.hosting.signing import ANSWER, SCHEME, Signatures
 from streamtopo.hosting.states import AppState
 from streamtopo.hosting.stores import Stores
 from streamtopo.hosting.texts import DIGITS, MalformedKey, bound_of, key_of, shown_row, shown_version
 from streamtopo.stores import Kind, StoreSpec
 from streamtopo.stores.views import Pair
 from streamtopo.topology import Topology
+from streamtopo.web.guards import Hosts, json_body
 from streamtopo.web.openapi import MOST_PARTITIONS, MOST_ROWS, WAIT, description
 from streamtopo.windows import FOREVER
 
@@ -81,16 +84,20 @@ class _RowKey(Convertor[str]):
 register_url_convertor("row_key", _RowKey())
 
 
-def application(served: Served | Callable[[], Served], *, token: str | None = None) -> Starlette:
+def application(
+    served: Served | Callable[[], Served], *, token: str | None = None, allowed_hosts: Sequence[str] | None = None
+) -> Starlette:
     """To be mounted in a service, `served` being its app, or a function that finds it when it is there.
 
-    With a token every request needs the header `Authorization: Bearer TOKEN`, but for those for health.
+    With a token every request needs the header `Authorization: Bearer TOKEN`, but for those for health. With
+    `allowed_hosts` the header Host must be one of these, an address, or localhost; else the service sees to that.
     """
     if token == "":
         raise ConfigError("the token is empty, and everybody could ask; give one, or None")
     find = served if callable(served) else lambda: served
-    pages = _Pages(find, with_token=token is not None)
+    pages = _Pages(find, Signatures(token) if token else None)
     guards = [Middleware(_Guard, token=token)] if token else []
+    signed = [Middleware(_Guard, token=token, signed=True)] if token else []
     routes = [
         Route("/stores", pages.stores, middleware=guards),
         Route("/stores/{store}", pages.rows, middleware=guards),
@@ -100,15 +107,19 @@ def application(served: Served | Callable[[], Served], *, token: str | None = No
         Route("/health/live", pages.live),
         Route("/health/ready", pages.ready),
         Route("/openapi.json", pages.openapi, middleware=guards),
-        Route(PATH, pages.peer, methods=["POST"], middleware=guards),
+        Route(PATH, pages.peer, methods=["POST"], middleware=signed),
     ]
-    return Starlette(routes=routes, exception_handlers=REFUSALS, middleware=[Middleware(_AsAsked)])
+    hosts = [] if allowed_hosts is None else [Middleware(Hosts, allowed=allowed_hosts)]
+    handlers: dict[Any, Any] = {**REFUSALS, HTTPException: _refused}
+    made = Starlette(routes=routes, exception_handlers=handlers, middleware=[*hosts, Middleware(_AsAsked)])
+    made.router.redirect_slashes = False  # it would redirect to whatever the request has as its Host
+    return made
 
 
 class _Pages:
-    def __init__(self, find: Callable[[], Served], *, with_token: bool) -> None:
+    def __init__(self, find: Callable[[], Served], signatures: Signatures | None) -> None:
         self._find = find
-        self._with_token = with_token
+        self._signatures = signatures
 
     async def stores(self, request: Request) -> Response:
         known = stores_of(self._find().stores.plan()).values()
@@ -176,17 +187,29 @@ class _Pages:
     async def openapi(self, request: Request) -> Response:
         served = self._find()
         known = stores_of(served.stores.plan())
-        return JSON(description(served.topology, known, with_token=self._with_token))
+        return JSON(description(served.topology, known, with_token=self._signatures is not None))
 
     async def peer(self, request: Request) -> Response:
         stores = self._find().stores
+        body = await json_body(request)
+        header = request.headers.get("authorization", "")
+        signed = self._signatures if header.startswith(SCHEME) else None
+        if signed and not signed.is_of_question(header, stores.address, PATH, body):
+            said = (
+                f'the signature is wrong: another token, another address than "{stores.address}", or clocks that differ'
+            )
+            return JSON({"error": said}, 401)
         try:
-            question = orjson.loads(await request.body())
+            question = orjson.loads(body)
             if "span" in question:  # many rows, maybe found among many more: the loop goes on meanwhile
-                return JSON(await asyncio.to_thread(answer, stores.local, stores.plan(), question))
-            return JSON(answer(stores.local, stores.plan(), question))
+                response = JSON(await asyncio.to_thread(answer, stores.local, stores.plan(), question))
+            else:
+                response = JSON(answer(stores.local, stores.plan(), question))
         except (ValueError, KeyError, TypeError) as error:
             return JSON({"error": f"not a question of another process: {error!r}"}, 422)
+        if signed:
+            response.headers[ANSWER] = signed.of_answer(header, bytes(response.body))
+        return response
 
 
 # -- what requests ask for
@@ -290,6 +313,11 @@ async def _restoring(request: Request, error: Exception) -> Response:
     return JSON(said, 503, {"Retry-After": "1"})
 
 
+async def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return JSON({"error": error.detail}, error.status_code, error.headers)
+
+
 async def _not_there(request: Request, error: Exception) -> Response:
     return JSON({"error": str(error), "answer": "not running"}, 503, {"Retry-After": "1"})
 
@@ -332,16 +360,18 @@ class _AsAsked:
 
 
 class _Guard:
-    """Lets nobody in without the token."""
+    """Lets nobody in without the token. Where requests may be `signed`, those pass: the route checks them."""
 
-    def __init__(self, app: ASGIApp, token: str) -> None:
+    def __init__(self, app: ASGIApp, token: str, signed: bool = False) -> None:
         self._app = app
+        self._signed = signed
         self._expected = token.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             scheme, _, given = dict(scope["headers"]).get(b"authorization", b"").partition(b" ")
-            if scheme.lower() != b"bearer" or not secrets.compare_digest(given.strip(), self._expected):
+            known = scheme.lower() == b"bearer" and secrets.compare_digest(given.strip(), self._expected)
+            if not known and not (self._signed and scheme == SCHEME.encode()):
                 refused = JSON({"error": "the token is missing, or wrong"}, 401, {"WWW-Authenticate": "Bearer"})
                 await refused(scope, receive, send)
                 return

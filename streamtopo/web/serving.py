@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import socket
 import threading
+from collections.abc import Sequence
+from ipaddress import ip_address
 from typing import Self
 
 import uvicorn
 
 from streamtopo.errors import ConfigError
 from streamtopo.web.application import Served, application
+from streamtopo.web.doors import LimitedServer
 
 LOOPBACK = "127.0.0.1"
 _PATIENCE = 2.0
@@ -22,8 +25,23 @@ class Server:
     Processes of a pool share one port, and each has another one of its own where the others find it.
     """
 
-    def __init__(self, port: int, *, host: str = LOOPBACK, token: str | None = None, shared: bool = False) -> None:
+    def __init__(
+        self,
+        port: int,
+        *,
+        host: str = LOOPBACK,
+        token: str | None = None,
+        shared: bool = False,
+        allowed_hosts: Sequence[str] = (),
+    ) -> None:
+        """Requests may name it by an address, as localhost, by a name of this machine, or by one of these.
+
+        Without them any name will do where other machines may connect, and all must show a token.
+        """
         self._token = token
+        self._names = [host, *allowed_hosts]
+        if not _is_loopback(host):
+            self._names += [socket.gethostname(), socket.getfqdn()] + ["*"] * bool(token and not allowed_hosts)
         self._sockets = [_bound(host, port, shared=shared)]
         if shared and port:
             self._sockets.append(_bound(host, 0, shared=False))
@@ -32,11 +50,16 @@ class Server:
         self._thread: threading.Thread | None = None
 
     def serve(self, served: Served) -> None:
-        app = application(served, token=self._token)
+        app = application(served, token=self._token, allowed_hosts=self._names)
         config = uvicorn.Config(
-            app, log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=int(_PATIENCE)
+            app,
+            log_level="warning",
+            access_log=False,
+            lifespan="off",
+            ws="none",
+            timeout_graceful_shutdown=int(_PATIENCE),
         )
-        self._server = uvicorn.Server(config)
+        self._server = LimitedServer(config)
         self._thread = threading.Thread(
             target=self._server.run, args=(self._sockets,), name="streamtopo web", daemon=True
         )
@@ -75,3 +98,10 @@ def _reached_as(host: str) -> str:
     if host in ("0.0.0.0", "::"):
         return socket.getfqdn()
     return f"[{host}]" if ":" in host else host
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -72,13 +72,13 @@ def connections() -> Iterator[Connections]:
 def test_a_connection_is_kept(connections: Connections) -> None:
     with serving(answers=3) as server:
         for _ in range(3):
-            assert connections.post(server.address + "/mounted/", "/rows", b"?", {}) == (200, b"/mounted/rows 1")
+            assert connections.post(server.address + "/mounted/", "/rows", b"?", {})[:2] == (200, b"/mounted/rows 1")
 
 
 def test_one_that_the_other_end_closed_is_opened_anew(connections: Connections) -> None:
     with serving(answers=1) as server:
         for number in (1, 2, 3):
-            assert connections.post(server.address, "/rows", b"?", {}) == (200, f"/rows {number}".encode())
+            assert connections.post(server.address, "/rows", b"?", {})[:2] == (200, f"/rows {number}".encode())
             assert server.closed.acquire(timeout=60)
 
 
@@ -96,5 +96,5 @@ def test_those_to_processes_that_are_gone_are_closed(connections: Connections) -
             connections.post(server.address, "/rows", b"?", {})
         connections.forget_others({staying.address})
         assert going.closed.acquire(timeout=60)
-        assert connections.post(staying.address, "/rows", b"?", {}) == (200, b"/rows 1")
-        assert connections.post(going.address, "/rows", b"?", {}) == (200, b"/rows 2")
+        assert connections.post(staying.address, "/rows", b"?", {})[:2] == (200, b"/rows 1")
+        assert connections.post(going.address, "/rows", b"?", {})[:2] == (200, b"/rows 2")

@@ -31,6 +31,7 @@ from streamtopo.web.openapi import WAIT
 from streamtopo.web.serving import Server
 from tests.hosting.conftest import PATIENCE, counting, send
 
+AS_JSON = {"Content-Type": "application/json"}
 WORDS = ["a b", "apple", "banana", "cherry/pie", "ünï"]
 
 
@@ -233,7 +234,7 @@ async def test_nothing_is_done_for_clients_that_hang_up(url: str, log: Log, opti
 async def test_other_processes_are_answered_with_bytes(app: AsyncApp) -> None:
     async with client_of(app) as client:
         for question in (b"", b"[]", b"{}", b'{"store": "counts"}', b'{"store":"counts","partition":0,"key":"\xff"}'):
-            assert (await client.post("/rows", content=question)).status_code == 422
+            assert (await client.post("/rows", content=question, headers=AS_JSON)).status_code == 422
         answers = [
             (await client.post("/rows", json={"store": "counts", "partition": number, "key": "YXBwbGU="})).json()
             for number in (0, 9)

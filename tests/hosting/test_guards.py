@@ -1,0 +1,235 @@
+"""What the HTTP port refuses, and that it leaves the engine its file descriptors."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, suppress
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from streamtopo.hosting.app import AsyncApp
+from streamtopo.hosting.peers import PATH
+from streamtopo.logs.embedded import EmbeddedLog
+from streamtopo.web import doors, guards
+from streamtopo.web.serving import Server
+from tests.cli.workers import application, committed, log_of, send
+from tests.hosting.conftest import until
+from tests.hosting.test_web import app, client_of
+
+__all__ = ["app"]
+HEAD = b"POST /rows HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+
+# -- names
+
+
+@pytest.mark.parametrize(
+    ("host", "allowed", "code"),
+    [
+        ("127.0.0.1:8080", [], 200),
+        ("[::1]:8080", [], 200),
+        ("10.1.2.3", [], 200),
+        ("LocalHost.:8080", [], 200),
+        ("words.localhost", [], 200),
+        ("evil.example.com", [], 421),
+        ("localhost.example.com", [], 421),
+        ("127.0.0.1.example.com", [], 421),
+        ("", [], 421),
+        ("words.example.com", ["Words.example.com"], 200),
+        ("a.example.com:80", ["*.example.com"], 200),
+        ("example.com", ["*.example.com"], 421),
+        ("anexample.com", ["*.example.com"], 421),
+        ("evil.example.com", ["*"], 200),
+    ],
+)
+async def test_only_names_that_are_ours_are_answered(app: AsyncApp, host: str, allowed: list[str], code: int) -> None:
+    async with client_of(app, allowed_hosts=allowed) as client:
+        for path in ("/stores/counts/apple", "/tasks", "/health/live", "/nothing"):
+            answer = await client.get(path, headers={"Host": host})
+            assert answer.status_code == (404 if path == "/nothing" and code == 200 else code)
+            assert "error" in answer.json() or code == 200
+
+
+@pytest.mark.parametrize(
+    ("served", "code"),
+    [
+        ({}, 421),
+        ({"token": "secret"}, 421),
+        ({"allowed_hosts": ["evil.example.com"]}, 200),
+        ({"host": "0.0.0.0"}, 421),
+        ({"host": "0.0.0.0", "token": "secret"}, 200),
+        ({"host": "0.0.0.0", "token": "secret", "allowed_hosts": ["good.example.com"]}, 421),
+    ],
+)
+async def test_where_a_server_can_be_reached_decides_which_names_it_has(
+    app: AsyncApp, served: dict[str, object], code: int
+) -> None:
+    with Server(0, **served) as server:  # type: ignore[arg-type]
+        server.serve(app)
+        async with httpx.AsyncClient(base_url=server.address) as client:
+            assert (await client.get("/health/live")).status_code == 200
+            answer = await client.get("/health/live", headers={"Host": "evil.example.com"})
+    assert answer.status_code == code
+
+
+@pytest.mark.parametrize("path", ["/tasks/", "/stores/", "/health/live/"])
+async def test_nothing_redirects_to_the_name_in_the_request(app: AsyncApp, path: str) -> None:
+    async with client_of(app) as client:
+        answer = await client.get(path, headers={"Host": "evil.example.com"})
+    assert answer.status_code in (200, 404)
+    assert "location" not in answer.headers
+
+
+# -- bodies
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "", "application/jsonp"])
+async def test_a_post_that_any_page_could_send_is_refused(app: AsyncApp, kind: str) -> None:
+    async with client_of(app) as client:
+        answer = await client.post(PATH, content=b"{}", headers={"Content-Type": kind})
+    assert (answer.status_code, answer.json()) == (415, {"error": "send application/json"})
+
+
+async def test_a_body_is_read_up_to_its_limit_only(app: AsyncApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent = 0
+
+    async def endless() -> object:
+        nonlocal sent
+        while True:
+            sent += 1000
+            yield b" " * 1000
+
+    monkeypatch.setattr(guards, "MOST_BYTES", 10_000)
+    async with client_of(app) as client:
+        answer = await client.post(PATH, content=endless(), headers={"Content-Type": "application/json"})  # type: ignore[arg-type]
+    assert answer.status_code == 413
+    assert "more than 10000 bytes" in answer.json()["error"]
+    assert sent <= 12_000
+
+
+async def test_a_server_closes_the_connection_of_a_body_that_is_too_large(app: AsyncApp) -> None:
+    with Server(0) as server:
+        server.serve(app)
+        with connected(server) as one:
+            one.sendall(HEAD % 10**9 + b" " * guards.MOST_BYTES + b" ")
+            assert one.recv(100).startswith(b"HTTP/1.1 413 ")
+            assert ended(one)
+
+
+# -- connections
+
+
+def connected(server: Server) -> socket.socket:
+    url = urlsplit(server.address)
+    return socket.create_connection((url.hostname, url.port), timeout=60)
+
+
+def ended(one: socket.socket) -> bool:
+    """When the other end has closed it."""
+    try:
+        while one.recv(1 << 16):
+            pass
+    except ConnectionError:
+        pass
+    return True
+
+
+@pytest.fixture
+def few(app: AsyncApp, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    """Has ten connections at most."""
+    monkeypatch.setattr(doors, "_MOST", 10)
+    with Server(0) as server:
+        server.serve(app)
+        yield server
+
+
+BEGUN = [b"", b"GET /health/live HTTP/1.1\r\nHost: x\r\n", b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"]
+
+
+@pytest.mark.parametrize("begun", BEGUN, ids=["nothing", "half a request", "a request"])
+async def test_connections_that_wait_give_way_to_new_ones(few: Server, begun: bytes) -> None:
+    with ExitStack() as stack:
+        waiting = []
+        for _ in range(50):
+            waiting.append(stack.enter_context(closing(connected(few))))
+            waiting[-1].sendall(begun)
+        with closing(http.client.HTTPConnection(urlsplit(few.address).netloc)) as client:
+            for _ in range(3):
+                client.request("GET", "/health/live")
+                answer = client.getresponse()
+                assert (answer.status, answer.read()) == (200, b'{"state":"running"}')
+        assert few._server._open <= 10
+        assert all(ended(one) for one in waiting[:39])
+    until(lambda: few._server._open == 0)
+
+
+async def test_a_request_that_does_not_come_to_its_end_is_given_up(
+    app: AsyncApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doors, "_PATIENCE", 0.1)
+    with Server(0) as server:
+        server.serve(app)
+        for begun in (*BEGUN[:2], HEAD % 9, BEGUN[2] + b"GET"):
+            with connected(server) as one:
+                one.sendall(begun)
+                assert ended(one)
+
+
+async def test_a_head_without_end_is_given_up(app: AsyncApp) -> None:
+    with Server(0) as server:
+        server.serve(app)
+        with connected(server) as one:
+            one.sendall(b"GET / HTTP/1.1\r\n")
+            sent = 0
+            with suppress(ConnectionError):
+                while sent < 100_000_000:
+                    one.sendall(b"x: " + b"y" * 10_000 + b"\r\n")
+                    sent += 10_000
+            assert ended(one)
+    assert sent < 10_000_000
+
+
+LIMITED = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (120, 120))
+from streamtopo.cli import main
+main(sys.argv[1:])
+"""
+
+
+def test_a_flood_of_connections_does_not_end_the_worker(tmp_path: Path) -> None:
+    """It may open 120 files; as many connections as could take them all are opened, again and again."""
+    with closing(log_of(tmp_path)) as log, ExitStack() as stack:
+        arguments = ["worker", application(tmp_path), "--web-port", "0", "--web-token", "secret", "--cache", "0"]
+        process = subprocess.Popen(
+            [sys.executable, "-c", LIMITED, *arguments],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "PYTHONUNBUFFERED": "1"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        stack.callback(process.kill)
+        assert process.stdout
+        address = next(line.split()[-1] for line in process.stdout if "answers at" in line)
+        url = urlsplit(address)
+        for number in range(5):
+            for _ in range(100):
+                one = socket.create_connection((url.hostname, url.port), timeout=60)
+                stack.enter_context(closing(one)).sendall(BEGUN[1])
+            send(log, [f"{number}-{key}" for key in range(100)])
+            until(lambda: committed(log) == 100 * (number + 1))  # noqa: B023
+        assert httpx.get(f"{address}/health/ready", timeout=60).status_code == 200
+        process.terminate()
+        rest = process.stdout.read()
+        process.stdout.close()
+        assert process.wait(60) == 0, rest
+    assert isinstance(log, EmbeddedLog)
+    assert "Too many open files" not in rest

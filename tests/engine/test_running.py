@@ -85,7 +85,7 @@ def test_a_worker_that_is_never_idle_cleans_again_soon_while_there_is_more(
     turns, cleaned = [0], []
     clean = log.clean
 
-    def cleaning(slice_ms: float) -> bool:
+    def cleaning(slice_ms: float, memory: int) -> bool:
         cleaned.append((turns[0], clean(slice_ms)))
         return cleaned[-1][1]
 

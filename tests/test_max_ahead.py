@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given, settings
@@ -24,6 +24,7 @@ from streamtopo import (
     Worker,
     until_time_limit,
     until_window_closes,
+    window_store,
 )
 from streamtopo.errors import StepError, TopologyError
 from streamtopo.logs import Topic
@@ -171,6 +172,8 @@ def test_the_results_of_others_are_as_if_it_were_not_there(shape: Shape, partiti
     assert wanted
     assert results(shape, wild, partitions=partitions) == wanted
     assert results(shape, wild, partitions=partitions, chunk=1) == wanted
+    cached = results(shape, TAME, partitions=partitions, cache=10_000_000)
+    assert results(shape, wild, partitions=partitions, cache=10_000_000) == cached
     assert results(shape, wild, partitions=partitions, sizes=7, chunk=3) == results(
         shape, TAME, partitions=partitions, sizes=7, chunk=3
     )
@@ -261,6 +264,46 @@ def test_what_is_within_the_limit_moves_clocks() -> None:
     driver.send("in", 1, key="b", timestamp=NOW + HOUR)
     assert len(driver.read("out")) == 2
     assert [task.ahead for task in driver.worker.tasks.values()] == [0]
+
+
+class Alarm(Processor):
+    """Tells the time once an hour, by the wall clock or by stream time."""
+
+    clock: Literal["wall_clock", "stream_time"] = "wall_clock"
+
+    def init(self, context: ProcessorContext) -> None:
+        context.schedule("1h", self.clock, lambda time: context.forward(Record("alarm", 1, time)))
+
+    def process(self, record: Record) -> None:
+        pass
+
+
+class StreamAlarm(Alarm):
+    clock = "stream_time"
+
+
+class Last(Processor):
+    """Keeps what comes, for an hour."""
+
+    def init(self, context: ProcessorContext) -> None:
+        self._seen = context.get_state_store("seen")
+
+    def process(self, record: Record) -> None:
+        self._seen.put(record.key, record.value, record.timestamp)
+
+
+@pytest.mark.parametrize("alarm", [Alarm, StreamAlarm])
+def test_what_is_scheduled_moves_clocks_however_long_no_record_came(alarm: type[Alarm]) -> None:
+    """The limit goes by the time of the call, not by that of the last record."""
+    builder = StreamsBuilder("alarms")
+    alarms = builder.stream("in", key=str, value=int).process(alarm, key=str, value=int)
+    alarms.process(Last, stores=[window_store("seen", window_size="1h", retention="1h", key=str, value=int)])
+    driver = Driver(builder.build(), wall_clock_ms=NOW, max_ahead="1m", idle_advance="10m")
+    driver.send("in", 1, key="a", timestamp=NOW)
+    for _ in range(10):
+        driver.advance(wall_clock_ms=HOUR)
+    (seen,) = [window.start for window, _ in driver.store("seen").all()]
+    assert seen > NOW + 9 * HOUR
 
 
 def test_the_driver_has_no_limit_unless_it_is_asked_for() -> None:

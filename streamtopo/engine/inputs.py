@@ -121,7 +121,11 @@ class Input:
         if count < rows.size:
             rows, self.waiting = rows.slice(slice(0, count)), rows.slice(slice(count, None))
         following = self.waiting.offsets[0] if self.waiting.size else self.fetched
-        return Part(self, rows, max(within(rows.timestamps, bound)), following)
+        time, ahead = max(rows.timestamps), []
+        if time > bound:
+            time = max(within(rows.timestamps, bound))
+            ahead = [place for place, one in enumerate(rows.timestamps) if one > bound]
+        return Part(self, rows, time, following, ahead)
 
     def _only(self, reason: str, rows: Rows, mask: list[bool]) -> Rows:
         self._dropped(reason, mask.count(False))
@@ -172,3 +176,5 @@ class Part(NamedTuple):
     time: int
     """The largest timestamp of the rows that clocks follow; -1 if there is none."""
     next_offset: int
+    ahead: Sequence[int] = ()
+    """The places of the rows that clocks do not follow."""

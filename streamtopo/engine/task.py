@@ -126,7 +126,7 @@ class Task:
         self._saved = self._memory()
         self._restore(self._saved)
         self._limit_clocks(now := self.wall_clock())
-        if self.time > self._clocks.bound.time:
+        if self._clocks.times() and self.time > self._clocks.bound.time:
             self._warnings.warn_of_clock(self.task_id, self.time, now)
 
     def add(self, batch: Batch, reject: Reject) -> None:
@@ -145,14 +145,13 @@ class Task:
         bound = self._ahead.latest(now)
         taken = take(inputs, ends, limit=self._at_once, time=self.time, due=due, bound=bound)
         for part in taken.parts if taken is not None else ():
-            if max(part.rows.timestamps) > bound:
-                self._note_ahead(part, bound, now)
+            if part.ahead:
+                self._note_ahead(part, now)
         return taken
 
-    def _note_ahead(self, part: Part, bound: int, now: int) -> None:
-        places = [place for place, time in enumerate(part.rows.timestamps) if time > bound]
-        self.ahead += len(places)
-        first = places[0]
+    def _note_ahead(self, part: Part, now: int) -> None:
+        self.ahead += len(part.ahead)
+        first = part.ahead[0]
         self._warnings.warn(part.input.partition, part.rows.offsets[first], part.rows.timestamps[first], now)
 
     # -- processing

@@ -89,7 +89,8 @@ class Pool:
 
     def metrics(self) -> Metrics:
         living = [place.child.heard.metrics for place in self._places if place.child]
-        return together([one for one in living if one] + self._past)
+        known = together([one for one in living if one] + self._past)
+        return known if all(living) else known._replace(lag=None)
 
     def run(self, *, each_turn: Callable[[], object] = lambda: None) -> None:
         """Until `stop`. If a process fails, the others commit, and PoolError tells why."""

@@ -39,12 +39,16 @@ def failure(pool: Pool) -> str:
 
 def test_numbers_of_all_processes_are_added_up() -> None:
     pool = Pool(command(f"lifeline.report({METRICS!r}); time.sleep(600)"), 2, print)
+    seen: list[tuple[int, int | None]] = []
 
     def stop_when_both_spoke() -> None:
-        if pool.metrics().records == 10:
+        seen.append((pool.metrics().records, pool.metrics().lag))
+        if seen[-1][0] == 10:
             pool.stop()
 
     pool.run(each_turn=stop_when_both_spoke)
+    assert {lag for records, lag in seen if records < 10} == {None}  # of those that said nothing so far it is not known
+    assert seen[-1] == (10, 14)
     assert pool.metrics() == together([METRICS.ended(), METRICS.ended()])
 
 

@@ -154,7 +154,10 @@ class Hosted:
         self._open_store = self._open_store or stores_on_disk(
             self.topology.application_id, config.state_dir, config.memory
         )
-        worker = Worker(self.topology, self._opened(), self._open_store, config=config, address=self.settings.address)
+        log, address = self._opened(), self.settings.address
+        if not address and log.one_machine:
+            address = self.stores.answer_neighbours()
+        worker = Worker(self.topology, log, self._open_store, config=config, address=address)
         self._plan = worker.plan
         return worker
 
@@ -208,6 +211,7 @@ class Hosted:
 
     def _check_started(self) -> None:
         if self.error is not None:
+            self.stores.close()
             self._close_log()
             raise self.error
 

@@ -15,9 +15,11 @@ import orjson
 
 from streamtopo.engine.plan import Plan
 from streamtopo.engine.task import TaskId
+from streamtopo.errors import StreamtopoError
 from streamtopo.hosting.answers import NotOwner, QueryError, Restoring
 from streamtopo.hosting.committed import Committed
 from streamtopo.hosting.connections import Connections
+from streamtopo.hosting.neighbours import LOCAL, Neighbours
 from streamtopo.hosting.query import known
 from streamtopo.hosting.signing import ANSWER, Signatures
 from streamtopo.hosting.spans import Place, Rows, Span
@@ -73,11 +75,12 @@ class Peers:
         self._group_of = group_of
         self._group = group
         self._plan = plan
-        self._address = address
+        self.address = address
         self._signatures = Signatures(token) if token else None
         self._known: tuple[float, dict[TopicPartition, str]] = (0.0, {})
         self._lock = threading.Lock()
         self._connections = Connections()
+        self._neighbours = Neighbours()
 
     def get(self, place: Place, key: bytes) -> bytes | None:
         return self._ask(place, {"key": _text(key), "alone": place.alone}, lambda answer: _bytes(answer["row"]))
@@ -110,7 +113,7 @@ class Peers:
         address = self._owner(place)
         if address is None:
             raise NotOwner(place.store, place.task.partition)
-        if address == self._address:  # given to us, and not opened yet
+        if address == self.address:  # given to us, and not opened yet
             raise Restoring(place.store, place.task.partition)
         try:
             body = self._post(address, {"store": place.store, "partition": place.task.partition, **question})
@@ -120,6 +123,8 @@ class Peers:
             raise NotOwner(place.store, place.task.partition, address, said) from error
         try:
             answer = orjson.loads(body)
+            if "error" in answer:
+                raise QueryError(f"{address} answered: {answer['error']}")
             if answer.get("refused") == "restoring":
                 raise Restoring(place.store, place.task.partition, int(answer["done"]), int(answer["total"]))
             if "refused" in answer:
@@ -132,7 +137,7 @@ class Peers:
         """The address of whoever works on the task's partitions; of any worker if the rows are everywhere."""
         topics, owners = self._plan().part(place.task.subtopology).topics, self.owners()
         if not topics:
-            return next((address for address in owners.values() if address != self._address), None)
+            return next((address for address in owners.values() if address != self.address), None)
         addresses = (owners.get(TopicPartition(topic, place.task.partition)) for topic in topics)
         return next((address for address in addresses if address), None)
 
@@ -154,10 +159,13 @@ class Peers:
                 )
                 self._known = (time.monotonic() + _FRESH, owners)
                 self._connections.forget_others(set(owners.values()))
+                self._neighbours.forget_others(set(owners.values()))
             return owners
 
     def _post(self, address: str, question: dict[str, Any]) -> bytes:
         body, headers = orjson.dumps(question), {"Content-Type": "application/json"}
+        if address.startswith(LOCAL):  # only processes of the same user can be there
+            return self._neighbours.ask(address, body)
         if self._signatures:
             headers["Authorization"] = self._signatures.of_question(address, PATH, body)
         answer = self._connections.post(address, PATH, body, headers)
@@ -172,10 +180,13 @@ class Peers:
 
     def close(self) -> None:
         self._connections.close()
+        self._neighbours.close()
 
 
 def is_address(text: str) -> bool:
     """Any member of the group may have written it: it is asked only if it is what a worker would say."""
+    if text.startswith(LOCAL):  # only the embedded log has such, and who writes to that is of this machine
+        return True
     try:
         url = urlsplit(text)
         return url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0 and not url.query + url.fragment
@@ -203,6 +214,14 @@ def answer(local: Committed, plan: Plan, question: dict[str, Any]) -> dict[str, 
         return {"refused": "not owner"}
     except Restoring as restoring:
         return {"refused": "restoring", "done": restoring.done, "total": restoring.total}
+
+
+def answered(local: Committed, plan: Callable[[], Plan], question: bytes) -> bytes:
+    """The same as bytes, for processes of the same machine."""
+    try:
+        return orjson.dumps(answer(local, plan(), orjson.loads(question)))
+    except (StreamtopoError, ValueError, KeyError, TypeError) as error:
+        return orjson.dumps({"error": f"{type(error).__name__}: {error}"})
 
 
 def _text(data: bytes) -> str:

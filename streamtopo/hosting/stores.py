@@ -9,7 +9,8 @@ from streamtopo.engine.plan import Plan
 from streamtopo.engine.worker import Worker
 from streamtopo.hosting.asking import AsyncQuery
 from streamtopo.hosting.committed import Committed
-from streamtopo.hosting.peers import GroupOf, Peers, Wherever
+from streamtopo.hosting.neighbours import Answering
+from streamtopo.hosting.peers import GroupOf, Peers, Wherever, answered
 from streamtopo.hosting.query import Query
 from streamtopo.hosting.waiting import Patience, Watch
 
@@ -37,11 +38,22 @@ class Stores:
         self._wherever = Wherever(self.local, self._peers)
         self._moves = Watch(lambda: (self.local.tasks(), self._peers.owners()))
         self._threads: ThreadPoolExecutor | None = None
+        self._answering: Answering | None = None
 
     def query(self, store: str, wait: str | int = 0, partition: int | None = None) -> Query:
         return Query(self.plan, self._wherever, store, Patience(self._moves, wait), partition)
 
+    def answer_neighbours(self) -> str:
+        """The address at which processes of this machine find these rows from now on."""
+        if self._answering is None:
+            self._answering = Answering(lambda question: answered(self.local, self.plan, question))
+            self._peers.address = self._answering.address
+        return self._answering.address
+
     def close(self) -> None:
+        answering, self._answering = self._answering, None
+        if answering is not None:
+            answering.close()
         self._peers.close()
         threads, self._threads = self._threads, None
         if threads is not None:

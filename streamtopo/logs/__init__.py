@@ -144,6 +144,8 @@ class Log(Protocol):
     """Topics and their records; safe to use from several threads."""
 
     id: str
+    one_machine: bool
+    """Whether all who share it are processes of this machine."""
     keeps_deletions: int
     """Milliseconds for which it is good to keep deletions in changelogs; 0 leaves that to the log's own settings."""
 

@@ -16,6 +16,8 @@ from streamtopo.records import Batch, Columns, Headers, Position, TopicPartition
 
 
 class MemoryLog:
+    one_machine = True
+
     def __init__(self) -> None:
         self.id = os.urandom(16).hex()
         self._topics: dict[str, Topic] = {}

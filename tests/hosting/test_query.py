@@ -231,7 +231,7 @@ def test_a_store_that_is_being_restored_says_how_far_it_is(
         while not isinstance(answer := counts.ask("7"), Found):
             answers.append(answer)
         assert answer.value == 1
-    restoring = [one for one in answers if isinstance(one, Restoring)]
+    restoring = [one for one in answers if isinstance(one, Restoring) and one.total]  # before it is opened: 0 of 0
     assert restoring
     assert all(one.total > 10 and 0 <= one.progress <= 1 for one in restoring)
     assert all(one.store == "counts" for one in restoring)
@@ -352,7 +352,7 @@ def test_a_range_waits_for_the_rest_when_its_tasks_move(app: App, url: str, opti
     expected = sorted([*map(str, range(5000)), *WORDS])
     forward, backward = app.query("counts", wait=PATIENCE).all(), app.query("counts", wait=PATIENCE).range(reverse=True)
     found, before = [next(forward)[0]], [next(backward)[0]]
-    with host(counting(), url, **options) as other:
+    with host(counting(), url, address="http://127.0.0.1:9", **options) as other:  # it cannot be asked
         until(lambda: (metrics := other.metrics()) and metrics.tasks)
         with pytest.raises((NotOwner, Restoring)):
             app.query("counts").count()
@@ -370,10 +370,22 @@ async def test_a_range_on_a_loop_waits_for_the_rest_when_its_tasks_move(
             await asyncio.sleep(0.001)
         rows = app.query_async("counts", wait=PATIENCE).all()
         found = [(await anext(rows))[0]]
-        async with host(counting(), url, **options) as other:
+        async with host(counting(), url, address="http://127.0.0.1:9", **options) as other:
             while not ((metrics := other.metrics()) and metrics.tasks):
                 await asyncio.sleep(0.001)
         assert found + [key async for key, _ in rows] == sorted(map(str, range(3000)))
+
+
+def test_apps_on_one_log_answer_for_each_other(app: App, url: str, options: dict[str, Any]) -> None:
+    """Without an address, as processes of one machine that share an embedded log."""
+    with host(counting(), url, **options) as other:
+        until(lambda: all((metrics := one.metrics()) and metrics.tasks for one in (app, other)))
+        for one in (app, other):
+            counts = one.query("counts", wait=PATIENCE)
+            assert [counts.get(word) for word in WORDS] == [1, 2, 3, 4, 5, 6]
+            assert ([key for key, _ in counts.all()], counts.get("nothing")) == (WORDS, None)
+    counts = app.query("counts", wait=PATIENCE)
+    assert [counts.get(word) for word in WORDS] == [1, 2, 3, 4, 5, 6]
 
 
 def test_a_windowed_key_lies_in_the_partition_of_its_inner_key(

@@ -29,6 +29,8 @@ class EmbeddedLog:
     `now` is the wall clock, in milliseconds, that retention goes by.
     """
 
+    one_machine = True
+
     def __init__(
         self,
         path: str | Path = ".streamtopo",

@@ -25,6 +25,8 @@ _NOTES = TopicPartition("__streamtopo-notes", 0)
 
 
 class KafkaLog:
+    one_machine = False
+
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._admin = Admin(settings)

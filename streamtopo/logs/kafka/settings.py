@@ -109,7 +109,8 @@ class Settings:
 
 def address_in(client_id: str) -> str:
     """Where the member with this client's id answers queries, if it does."""
-    return client_id.partition(_AT)[2]
+    address = client_id.partition(_AT)[2]
+    return address if address.startswith(("http://", "https://")) else ""
 
 
 def _from_environment() -> dict[str, str]:

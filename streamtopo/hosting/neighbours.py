@@ -1,0 +1,123 @@
+"""Questions between processes that share an embedded log, over sockets in folders that only their user can open.
+
+So processes behind one port, which have no address of their own, find each other's rows.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import tempfile
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Container
+from contextlib import suppress
+from multiprocessing.connection import Client, Connection, Listener
+from pathlib import Path
+
+LOCAL = "unix:"
+"""What their addresses begin with; the rest is a path."""
+_PATIENCE = 10.0
+"""Seconds to wait for an answer."""
+_KEPT = 8
+"""Connections to each process that are kept for the next question."""
+
+
+class Answering:
+    """A thread accepts the others, and each connection has one that answers its questions, one after the other."""
+
+    def __init__(self, answer: Callable[[bytes], bytes]) -> None:
+        self._answer = answer
+        self._folder = Path(tempfile.mkdtemp(prefix="streamtopo-"))  # for this user alone
+        self._path = str(self._folder / "rows")
+        self._listener = Listener(self._path, "AF_UNIX", backlog=64)
+        self._connected: dict[Connection, threading.Thread] = {}
+        self._closed = False
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._accept, name="streamtopo neighbours", daemon=True)
+        self._thread.start()
+
+    @property
+    def address(self) -> str:
+        return LOCAL + self._path
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            threads = list(self._connected.values())
+            for connection in self._connected:
+                _hang_up(connection)
+        with suppress(OSError):
+            Client(self._path, "AF_UNIX").close()  # nothing else wakes a thread that accepts
+        for thread in (self._thread, *threads):
+            thread.join()
+        self._listener.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _accept(self) -> None:
+        while True:
+            connection = self._listener.accept()
+            thread = threading.Thread(target=self._see_to, args=(connection,), name="streamtopo neighbour", daemon=True)
+            with self._lock:
+                if self._closed:
+                    connection.close()
+                    return
+                self._connected[connection] = thread
+                thread.start()
+
+    def _see_to(self, connection: Connection) -> None:
+        with suppress(OSError, EOFError):
+            while True:
+                connection.send_bytes(self._answer(connection.recv_bytes()))
+        with self._lock:
+            del self._connected[connection]
+            connection.close()
+
+
+def _hang_up(connection: Connection) -> None:
+    """Who waits for the next question sees the end; a close from another thread would not be noticed."""
+    with socket.socket(fileno=os.dup(connection.fileno())) as one, suppress(OSError):
+        one.shutdown(socket.SHUT_RDWR)
+
+
+class Neighbours:
+    """The other end, for any thread; questions change nothing, so one may be asked twice."""
+
+    def __init__(self) -> None:
+        self._idle: defaultdict[str, list[Connection]] = defaultdict(list)
+
+    def ask(self, address: str, question: bytes) -> bytes:
+        """OSError if nobody answers there."""
+        idle = self._idle[address]
+        while idle:
+            with suppress(OSError, EOFError, IndexError):  # the other end is gone, and another may be there
+                return self._asked(idle.pop(), idle, question)
+        return self._asked(Client(address.removeprefix(LOCAL), "AF_UNIX"), idle, question)
+
+    def forget_others(self, addresses: Container[str]) -> None:
+        """Close what is kept for processes that are gone."""
+        for address, idle in list(self._idle.items()):
+            while idle and address not in addresses:
+                with suppress(OSError, IndexError):  # another thread has taken the last one
+                    idle.pop().close()
+
+    def close(self) -> None:
+        self.forget_others(())
+
+    def _asked(self, connection: Connection, idle: list[Connection], question: bytes) -> bytes:
+        try:
+            connection.send_bytes(question)
+            if not connection.poll(_PATIENCE):
+                raise TimeoutError(f"no answer within {_PATIENCE:g} s")
+            answer = connection.recv_bytes()
+        except BaseException as error:
+            connection.close()
+            if isinstance(error, EOFError):
+                raise ConnectionResetError("it is closing") from error
+            raise
+        if len(idle) < _KEPT:
+            idle.append(connection)
+        else:
+            connection.close()
+        return answer

@@ -1,0 +1,246 @@
+"""With room for a few rows, operators give what they give with room for all: one record at a time is the oracle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple
+
+import pytest
+from hypothesis import given, note, settings
+from hypothesis import strategies as st
+
+from streamtopo import KStream, StreamsBuilder, Topology, Windows, until_time_limit, until_window_closes
+from streamtopo.dsl.ktable import KTable
+from streamtopo.dsl.stream_join import StreamJoin
+from streamtopo.engine.worker import Worker
+from streamtopo.operators import pending, session_windows
+from streamtopo.stores import recent
+from streamtopo.testing import Driver, DriverRecord
+from tests.exactness.graphs import FOREIGN, GROUPED, OUTPUTS, records, topologies
+
+MINUTE = 60_000
+Emit = Literal["on_update", "on_close"]
+Operator = Callable[[KStream, KStream], KStream]
+
+
+class Small(Driver):
+    """It commits after each chunk, and right after that forgets what was not used since the commit before."""
+
+    def _start(self) -> Worker:
+        self._config = replace(self._config, memory=6, commit_interval=0)
+        return super()._start()
+
+
+@contextmanager
+def few_rows(count: int) -> Iterator[None]:
+    """Of what operators keep in memory in forms of their own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(recent, "_KEPT", count * 300)
+        patch.setattr(pending, "_LISTED", count)
+        patch.setattr(session_windows, "_MANY", count)
+        yield
+
+
+# -- operators
+
+
+def both(one: Any, other: Any) -> str:
+    return f"{one}+{other}"
+
+
+def windowed(windows: Any, emit: Emit) -> Operator:
+    def build(one: KStream, other: KStream) -> KStream:
+        grouped = one.group_by_key().windowed_by(windows, emit=emit, on_late="late")
+        return unwindowed(grouped.aggregate(list, add, *merger, value=list))
+
+    merger = [merge] if "Session" in type(windows).__name__ else []
+    return build
+
+
+def add(_: str, value: str, row: list[str]) -> list[str]:
+    row.append(value)
+    return row
+
+
+def merge(_: str, one: list[str], other: list[str]) -> list[str]:
+    return sorted([*one, *other])
+
+
+def unwindowed(table: KTable) -> KStream:
+    return table.to_stream(lambda window, _: f"{window.key} {window.start} {window.end}", key=str)
+
+
+def cogrouped(windows: Any, *merger: Any) -> Operator:
+    def build(one: KStream, other: KStream) -> KStream:
+        groups = one.group_by_key().cogroup(add).cogroup(other.group_by_key(), add)
+        return unwindowed(groups.windowed_by(windows).aggregate(list, *merger, value=list))
+
+    return build
+
+
+def suppressed(windows: Any) -> Operator:
+    def build(one: KStream, other: KStream) -> KStream:
+        return unwindowed(one.group_by_key().windowed_by(windows).count().suppress(until_window_closes()))
+
+    return build
+
+
+def versioned(grace: int) -> Operator:
+    return lambda one, other: one.left_join(other.to_table(versioned=4 * MINUTE), both, grace=grace)
+
+
+TIMES: StreamJoin = {"before": 2 * MINUTE, "after": 3 * MINUTE, "grace": MINUTE}
+KINDS = {
+    "tumbling": Windows.tumbling(2 * MINUTE, grace=2 * MINUTE),
+    "hopping": Windows.hopping(3 * MINUTE, every=MINUTE, grace=2 * MINUTE),
+    "sliding": Windows.sliding(2 * MINUTE, grace=2 * MINUTE),
+    "session": Windows.session(MINUTE, grace=3 * MINUTE),
+}
+OPERATORS: dict[str, Operator] = {
+    "join": lambda one, other: one.join(other, both, **TIMES),
+    "left join": lambda one, other: one.left_join(other, both, **TIMES),
+    "outer join": lambda one, other: one.outer_join(other, both, **TIMES),
+    **{f"{kind} on update": windowed(windows, "on_update") for kind, windows in KINDS.items()},
+    **{f"{kind} on close": windowed(windows, "on_close") for kind, windows in KINDS.items()},
+    "cogrouped windows": cogrouped(KINDS["tumbling"]),
+    "cogrouped sessions": cogrouped(KINDS["session"], merge),
+    "suppressed windows": suppressed(KINDS["hopping"]),
+    "suppressed sessions": suppressed(KINDS["session"]),
+    "time limit": lambda one, _: one.to_table().suppress(until_time_limit(MINUTE, max_records=2)).to_stream(),
+    "deduplicate": lambda one, _: one.deduplicate(2 * MINUTE),
+    "aggregate": lambda one, _: one.group_by_key().aggregate(list, add, value=list).to_stream(),
+    "table join": lambda one, other: one.left_join(other.to_table(), both),
+    "versions": lambda one, other: one.left_join(other.to_table(versioned=4 * MINUTE), both),
+    "versions, grace": versioned(2 * MINUTE),
+    "tables": lambda one, other: one.to_table().outer_join(other.to_table(), both).to_stream(),
+    "groups": lambda one, _: (
+        one.to_table().group_by(lambda key, value: (value[-1], value), key=str).count().to_stream()
+    ),
+}
+OF_OTHER_TASKS: dict[str, Operator] = {
+    "foreign key": lambda one, other: (
+        one.to_table().left_join(other.to_table(), both, foreign_key=lambda value: "abc"[len(value) % 3]).to_stream()
+    ),
+    "inner by foreign key": lambda one, other: (
+        one.to_table().join(other.to_table(), both, foreign_key=lambda value: "abc"[len(value) % 3]).to_stream()
+    ),
+}
+"""Answers come from other tasks: at which pace, nobody says. The last row of each key is what counts."""
+
+
+def topology(operator: Operator) -> Topology:
+    builder = StreamsBuilder("small")
+    one, other = (builder.stream(topic, key=str, value=str) for topic in ("one", "other"))
+    operator(one, other).map_values(str, value=str).to("out")
+    return builder.build()
+
+
+# -- inputs
+
+
+class Step(NamedTuple):
+    """Records that come together; then the worker goes on, stops and starts, or loses its disk."""
+
+    records: list[tuple[str, str, int, int]]
+    """Topic, key, how much later than the last one, and how late."""
+    end: str
+
+
+STEPS = st.lists(
+    st.builds(
+        Step,
+        st.lists(
+            st.tuples(
+                st.sampled_from(["one", "other"]),
+                st.sampled_from(["a", "a", "b"]),
+                st.sampled_from([0, 1, 3000, 20_000, 20_000, 90_000, 400_000]),
+                st.sampled_from([0, 0, 0, 1, MINUTE, 3 * MINUTE, 8 * MINUTE]),
+            ),
+            min_size=1,
+            max_size=12,
+        ),
+        st.sampled_from(["", "", "restart", "crash"]),
+    ),
+    min_size=2,
+    max_size=6,
+)
+CHUNKS = st.sampled_from([1, 2, 7, 10_000])
+FEW = st.sampled_from([0, 1, 2, 5])
+
+
+def groups(steps: list[Step]) -> Iterator[tuple[list[DriverRecord], str]]:
+    now, number = 10 * MINUTE, 0
+    for step in steps:
+        sent = []
+        for topic, key, later, late in step.records:
+            now, number = now + later, number + 1
+            sent.append(DriverRecord(topic, key, f"{topic}{number}", now - late))
+        yield sent, step.end
+
+
+def give(driver: Driver, steps: list[Step], *, disturbed: bool) -> None:
+    for sent, end in groups(steps):
+        driver.send_all(sent)
+        if disturbed and end == "crash":
+            driver.crash()
+        if disturbed and end:
+            driver.restart()
+
+
+def written(driver: Driver) -> dict[str, list[DriverRecord]]:
+    return {topic: driver.records(topic) for topic in ("out", "late") if topic in driver.log.topics()}
+
+
+# -- tests
+
+HALF = settings(max_examples=settings().max_examples // 2)
+"""They are many."""
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+@HALF
+@given(steps=STEPS, chunk=CHUNKS, few=FEW)
+def test_every_operator(name: str, steps: list[Step], chunk: int, few: int) -> None:
+    oracle = Driver(topology(OPERATORS[name]), chunk=1, depth_first=True)
+    give(oracle, steps, disturbed=False)
+    with few_rows(few):
+        small = Small(topology(OPERATORS[name]), chunk=chunk)
+        give(small, steps, disturbed=True)
+    assert written(small) == written(oracle)
+
+
+@pytest.mark.parametrize("name", OF_OTHER_TASKS)
+@HALF
+@given(steps=STEPS, chunk=CHUNKS)
+def test_the_last_rows_of_joins_with_other_tasks(name: str, steps: list[Step], chunk: int) -> None:
+    oracle, small = Driver(topology(OF_OTHER_TASKS[name])), Small(topology(OF_OTHER_TASKS[name]), chunk=chunk)
+    give(oracle, steps, disturbed=False)
+    give(small, steps, disturbed=True)
+    assert last_rows(small) == last_rows(oracle)
+
+
+def last_rows(driver: Driver) -> dict[str, str]:
+    return {key: value for key, value in dict(driver.read("out")).items() if value != "None"}
+
+
+@pytest.mark.parametrize("pace", [1, 1000])
+@given(topology=topologies(), sent=records(), chunk=CHUNKS, few=FEW, cuts=st.sets(st.integers(0, 25), max_size=3))
+def test_any_topology(
+    pace: int, topology: Topology, sent: list[DriverRecord], chunk: int, few: int, cuts: set[int]
+) -> None:
+    """At the faster pace windows and segments pass, and rows expire."""
+    sent = [record._replace(timestamp=record.timestamp * pace) for record in sent]
+    note(topology.describe())
+    drivers = Driver(topology, chunk=1, depth_first=True), Small(topology, chunk=chunk)
+    with few_rows(few):
+        for driver in drivers:
+            for start, stop in zip([0, *sorted(cuts)], [*sorted(cuts), len(sent)], strict=True):
+                driver.send_all(sent[start:stop])
+                if driver is drivers[1]:
+                    driver.restart()
+    topics = [topic for topic in (*OUTPUTS, *GROUPED, FOREIGN) if topic in drivers[0].log.topics()]
+    assert {topic: drivers[1].records(topic) for topic in topics} == {
+        topic: drivers[0].records(topic) for topic in topics
+    }

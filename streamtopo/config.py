@@ -116,7 +116,7 @@ def duration_or_none(text: Duration | None) -> int | None:
     return None if text in (None, "none") else milliseconds(text)
 
 
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(kB|KB|MB|GB|B)?")
+_SIZE = re.compile(r"(\d{1,15}(?:\.\d+)?)\s*(kB|KB|MB|GB|B)?")
 _BYTES = {None: 1, "B": 1, "kB": 1000, "KB": 1000, "MB": 1_000_000, "GB": 1_000_000_000}
 
 
@@ -124,7 +124,7 @@ def size(text: str | int) -> int:
     """A number of bytes: "10MB", or an int."""
     if isinstance(text, int):
         return text
-    match = _SIZE.fullmatch(text.strip())
+    match = _SIZE.fullmatch(text.strip()) if isinstance(text, str) else None
     if match is None:
         raise ConfigError(f"{text!r} is not a size; give bytes as an int, or a string like '64kB', '10MB' or '1GB'")
     return round(float(match[1]) * _BYTES[match[2]])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
 import sysconfig
@@ -37,14 +36,17 @@ class Commands(click.Group):
         except StreamtopoError as error:
             click.echo(told(error, ctx), err=True)
             ctx.exit(FAILED)
-        except OSError as error:
-            if error.errno == errno.EPIPE:
-                raise
-            _give_up_output()
-            click.echo(f"Error: {error}", err=True)
-            ctx.exit(FAILED)
         except KeyboardInterrupt:
             ctx.exit(INTERRUPTED)
+
+    def main(self, *args: Any, **extra: Any) -> Any:
+        _open_what_is_closed()
+        try:
+            return super().main(*args, **extra)
+        except OSError as error:  # but for a broken pipe, which ends it without a word
+            _give_up_output()
+            click.echo(f"Error: {error}", err=True)
+            sys.exit(FAILED)
 
 
 def told(error: StreamtopoError, context: click.Context) -> str:
@@ -83,7 +85,7 @@ def _from_the_user(
 
 
 def _is_users(filename: str) -> bool:
-    return not filename.startswith((PACKAGE, IMPORTLIB, "<frozen importlib")) and KAFKA_CLIENT not in filename
+    return not filename.startswith((PACKAGE, IMPORTLIB, "<frozen ")) and KAFKA_CLIENT not in filename
 
 
 def _is_pythons(filename: str) -> bool:
@@ -98,6 +100,13 @@ def _verbose_option() -> click.Option:
     return click.Option(
         ["--verbose"], is_flag=True, expose_value=False, callback=remember, help="Show whole tracebacks."
     )
+
+
+def _open_what_is_closed() -> None:
+    """Standard streams that are closed (`<&-`, `>&-`) are those of /dev/null."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 - it is open as long as the process
 
 
 def _give_up_output() -> None:

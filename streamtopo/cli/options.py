@@ -61,17 +61,22 @@ def configured(file: str = PYPROJECT) -> Mapping[str, Any]:
     if not path.is_file():
         return {}
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8")).get("tool", {}).get("streamtopo", {})
+        table: Any = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ConfigError(f"{path.absolute()} cannot be read: {error}; mend it, or run from another folder") from error
-    if not isinstance(table, dict):
-        raise ConfigError(
-            f'{path.absolute()} has {type(table).__name__} "streamtopo" where a table [tool.streamtopo] belongs'
-        )
+    for name in ("tool", "streamtopo"):
+        table = table.get(name, {})
+        if not isinstance(table, dict):
+            raise ConfigError(
+                f'{path.absolute()} has {type(table).__name__} "{name}" where a table [tool.streamtopo] belongs'
+            )
     for name in table.keys() - _known:
         known = ", ".join(sorted(_known))
         raise ConfigError(f'[tool.streamtopo] in {path.absolute()} has "{name}"; the settings are {known}')
-    return table
+    for name, value in table.items():
+        if "\0" in str(value):
+            raise ConfigError(f'"{name}" in {path.absolute()} has a zero byte; leave it out')
+    return dict(table)
 
 
 # -- what many commands have

@@ -30,7 +30,7 @@ Advance = Callable[[int], object]
 def _separator(context: click.Context, parameter: click.Parameter, given: str | None) -> bytes | None:
     if given == "":
         raise click.BadParameter("it is empty; name the text between key and value", context, parameter)
-    return None if given is None else given.replace("\\t", "\t").encode()
+    return None if given is None else os.fsencode(given.replace("\\t", "\t"))
 
 
 @click.command()
@@ -81,7 +81,8 @@ def _keyed(separator: bytes) -> Parse:
     def parse(line: bytes, now: int) -> Record:
         key, found, value = line.partition(separator)
         if not found:
-            raise SerdeError(f'there is no "{separator.decode()}" in it; put it behind the key, or name another one')
+            text = separator.decode(errors="backslashreplace")
+            raise SerdeError(f'there is no "{text}" in it; put it behind the key, or name another one')
         return Record(0, 0, key, value, now)
 
     return parse

@@ -30,7 +30,7 @@ _FORMAT_FILE = "format.json"
 _LONGEST_NAME = 150
 _TROUBLES = {
     errno.EROFS: "is on a read-only file system; make it writable, or give --state-dir another place",
-    errno.EACCES: "may not be written by this user; change its owner, or give --state-dir another place",
+    errno.EACCES: "may not be read or written by this user; change its owner, or give --state-dir another place",
     errno.ENOSPC: "is on a full file system; free some space, or give --state-dir another place",
     errno.EDQUOT: "is over its disk quota; free some space, or give --state-dir another place",
     errno.ENOTDIR: "is not a directory; give --state-dir another place",
@@ -93,11 +93,13 @@ class StateDirectory:
 
     def has(self, stores: Iterable[str], partition: int) -> bool:
         """Whether there is a directory of the task that has these stores."""
-        return self.path.is_dir() and bool(_versions(self.path, task_name(stores, partition)))
+        with explained(self.path):
+            return self.path.is_dir() and bool(_versions(self.path, task_name(stores, partition)))
 
     def tasks(self) -> list[str]:
         """The names of the task directories there are."""
-        return sorted(path.name for path in self.path.iterdir() if path.is_dir()) if self.path.is_dir() else []
+        with explained(self.path):
+            return sorted(path.name for path in self.path.iterdir() if path.is_dir()) if self.path.is_dir() else []
 
     def kept(self) -> list[Path]:
         """The directories of its tasks, also those that lie beside others."""

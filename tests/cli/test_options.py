@@ -129,6 +129,8 @@ def test_a_wrong_value_in_pyproject_names_the_option(folder: Path) -> None:
         ("[tool.streamtopo]\nlogg = 'x'\n", 'pyproject.toml has "logg"; the settings are accept-changes, cache, '),
         ("[tool.streamtopo\n", "pyproject.toml cannot be read: "),
         ("[tool]\nstreamtopo = 5\n", 'has int "streamtopo" where a table [tool.streamtopo] belongs'),
+        ("[[tool]]\n", 'has list "tool" where a table [tool.streamtopo] belongs'),
+        ('[tool.streamtopo]\nlog = "embedded:\\u0000"\n', "pyproject.toml has a zero byte; leave it out"),
     ],
 )
 def test_a_pyproject_that_is_not_understood_is_an_error(text: str, said: str, run: Run, folder: Path) -> None:
@@ -136,6 +138,13 @@ def test_a_pyproject_that_is_not_understood_is_an_error(text: str, said: str, ru
     result = run("topics", "list")
     assert (result.exit_code, result.stdout) == (1, "")
     assert said in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("value", ["inf", "1979-05-27", "[]", '"1ZB"', f'"{"9" * 400}GB"'])
+def test_a_size_in_pyproject_that_is_none_is_named(value: str, folder: Path) -> None:
+    pyproject(folder, f"[tool.streamtopo]\nmemory = {value}\n")
+    assert "is not a size; give bytes as an int, or a string like '64kB'" in result_of().stderr
 
 
 def test_where_no_log_can_be_is_told_without_the_places_in_our_code(run: Run) -> None:

@@ -13,17 +13,22 @@ from tests.cli.conftest import ROOT
 SECTION = re.search(r"## The console\n.*?```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
 
 
-def test_its_lines_do_what_they_say(folder: Path) -> None:
-    assert SECTION
+def shell(folder: Path, script: str) -> subprocess.CompletedProcess[str]:
+    """What bash makes of a script that has `streamtopo` on its PATH; it ends with the first command that fails."""
     program = folder / "bin" / "streamtopo"
-    program.parent.mkdir()
+    program.parent.mkdir(exist_ok=True)
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m streamtopo "$@"\n')
     program.chmod(0o755)
     environment = os.environ | {"PATH": f"{program.parent}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
-    shell = ["bash", "-e", "-o", "pipefail", "-c", SECTION[1]]
-    ended = subprocess.run(
-        shell, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120
+    command = ["bash", "-e", "-o", "pipefail", "-c", script]
+    return subprocess.run(
+        command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120
     )
+
+
+def test_its_lines_do_what_they_say(folder: Path) -> None:
+    assert SECTION
+    ended = shell(folder, SECTION[1])
     assert ended.returncode == 0, ended.stderr
     lines = ended.stdout.splitlines()
     assert sorted(lines[lines.index('1 record written to "sentences"') + 1 :][:4]) == [

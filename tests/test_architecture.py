@@ -35,7 +35,7 @@ LAYERS = [  # from top to bottom; what shares a line is independent of each othe
     {"serdes"},
     {"models", "record_fields"},
     {"config", "demo", "broker", "windows"},
-    {"directories", "durations", "names", "partitioning", "records", "redaction"},
+    {"directories", "durations", "extras", "names", "partitioning", "records", "redaction"},
     {"errors"},
 ]
 

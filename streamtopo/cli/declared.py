@@ -13,6 +13,7 @@ import click
 
 from streamtopo.engine.loading import load_module
 from streamtopo.errors import StreamtopoError
+from streamtopo.extras import missing
 from streamtopo.spark.declaring import Declared, Rollup, View, declared_in
 
 
@@ -50,7 +51,7 @@ def _modules(app: str) -> list[ModuleType]:
 def spark_for(command: str, master: str, log: str) -> Iterator[Any]:
     """A session, whose errors are explained; where PySpark is missing that is said."""
     if find_spec("pyspark") is None:
-        raise StreamtopoError('this needs the extra "spark": pip install "streamtopo[spark]"')
+        raise StreamtopoError(missing("this command", "spark"))
     from streamtopo.spark.session import explained, open_spark, settings_for
 
     settings = settings_for(log) | {"spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower()}

@@ -12,6 +12,7 @@ import click
 from streamtopo.cli.options import Setting
 from streamtopo.config import WorkerConfig
 from streamtopo.errors import ConfigError
+from streamtopo.extras import missing
 from streamtopo.redaction import Secret
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def answering(
     try:
         from streamtopo.web.serving import Server
     except ModuleNotFoundError as error:
-        raise ConfigError('--web-port needs the extra "web": pip install "streamtopo[web]"') from error
+        raise ConfigError(missing("--web-port", "web")) from error
     from streamtopo.engine.interpreter import brisk_switching
     from streamtopo.hosting.looking import LookedAt
 

@@ -40,6 +40,10 @@ class _NotNow(Exception):
     """Whoever has the rows is coming or going, or is out of reach of what stands before it."""
 
 
+class _NotBelieved(Exception):
+    """The one that answered may not be a worker of the group."""
+
+
 class Wherever:
     """The rows of this process if it has them, else those of the process that does."""
 
@@ -121,6 +125,8 @@ class Peers:
             self._known = (0.0, {})
             said = f"{address} has it, and does not answer ({error or type(error).__name__})"
             raise NotOwner(place.store, place.task.partition, address, said) from error
+        except _NotBelieved as error:
+            raise NotOwner(place.store, place.task.partition, None, f"{address} has it, and {error}") from error
         try:
             answer = orjson.loads(body)
             if "error" in answer:
@@ -131,7 +137,8 @@ class Peers:
                 raise NotOwner(place.store, place.task.partition, address, f"{address} had it, and has it no longer")
             return read(answer)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise QueryError(f"{address} answered something else than rows: is it a worker of this version?") from error
+            said = f"{address} has it, and what it answers is not rows; is it a worker of this version?"
+            raise NotOwner(place.store, place.task.partition, None, said) from error
 
     def _owner(self, place: Place) -> str | None:
         """The address of whoever works on the task's partitions; of any worker if the rows are everywhere."""
@@ -175,7 +182,7 @@ class Peers:
             raise QueryError(f"{address} answered {answer.status}: {answer.body[:200].decode(errors='replace')}")
         signature = answer.headers.get(ANSWER, "")
         if self._signatures and not self._signatures.is_of_answer(signature, headers["Authorization"], answer.body):
-            raise QueryError(f"{address} does not know the token of this group: its answer is not used")
+            raise _NotBelieved("does not know the token of this group, so its answer is not used")
         return answer.body
 
     def close(self) -> None:

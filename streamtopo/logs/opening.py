@@ -6,6 +6,7 @@ from collections.abc import Callable
 from fnmatch import fnmatchcase
 
 from streamtopo.errors import LogError
+from streamtopo.extras import missing
 from streamtopo.logs import Log
 from streamtopo.logs.memory import MemoryLog
 from streamtopo.redaction import shown_url
@@ -52,7 +53,7 @@ def _kafka(path: str, options: dict[str, str]) -> Log:
     except ImportError as error:
         if error.name != "confluent_kafka":
             raise
-        raise LogError('a kafka: log needs the extra "kafka": pip install "streamtopo[kafka]"') from error
+        raise LogError(missing("a kafka: log", "kafka")) from error
     brokers = path.removeprefix("//").rstrip("/")
     if not brokers:
         raise LogError("the url names no broker; give it as kafka://HOST:PORT, or several with commas between them")

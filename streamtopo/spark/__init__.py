@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from streamtopo.errors import StreamtopoError
+from streamtopo.extras import missing
 from streamtopo.spark.declaring import expected, rollup, view
 
 if TYPE_CHECKING:
@@ -25,4 +26,4 @@ def __getattr__(name: str) -> Any:
     try:
         return getattr(import_module(f"{__name__}.{_NEED_SPARK[name]}"), name)
     except ModuleNotFoundError as error:
-        raise StreamtopoError(f'{__name__}.{name} needs the extra "spark": pip install "streamtopo[spark]"') from error
+        raise StreamtopoError(missing(f"{__name__}.{name}", "spark")) from error

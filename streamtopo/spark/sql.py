@@ -17,6 +17,7 @@ from pyspark import TaskContext
 from pyspark.sql.types import DataType, DecimalType
 
 from streamtopo.errors import ConfigError, StreamtopoError
+from streamtopo.extras import missing
 from streamtopo.redaction import shown_url
 from streamtopo.spark.delivery import Delivery
 
@@ -190,7 +191,7 @@ def _psycopg() -> Any:
     try:
         import psycopg
     except ModuleNotFoundError as error:
-        raise ConfigError('postgresql:// needs the extra "postgresql": pip install "streamtopo[postgresql]"') from error
+        raise ConfigError(missing("postgresql://", "postgresql")) from error
     return psycopg
 
 

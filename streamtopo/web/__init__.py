@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
+from streamtopo.errors import ConfigError
+from streamtopo.extras import missing
+
+try:
+    import starlette  # noqa: F401 - to say what is missing where it is
+except ModuleNotFoundError as error:
+    if error.name != "starlette":
+        raise
+    raise ConfigError(missing("streamtopo.web", "web")) from error
+
 from streamtopo.web.application import REFUSALS, application
 from streamtopo.web.dependency import hosted
 

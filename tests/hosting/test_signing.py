@@ -15,7 +15,7 @@ import orjson
 import pytest
 
 from streamtopo import host
-from streamtopo.hosting.answers import QueryError
+from streamtopo.hosting.answers import NotOwner
 from streamtopo.hosting.peers import PATH, is_address
 from streamtopo.hosting.signing import ANSWER, Signatures
 from streamtopo.logs.embedded import EmbeddedLog
@@ -148,9 +148,10 @@ def test_a_member_without_the_token_gets_no_token_and_is_not_believed(
     with rogue_in(log, FORGED) as rogue, host(counting(), url, token=TOKEN, **options) as app:
         until(lambda: asked_for(app, "a"))
         with pytest.raises(
-            QueryError, match=r"/any/path does not know the token of this group: its answer is not used"
-        ):
+            NotOwner, match="does not know the token of this group, so its answer is not used"
+        ) as raised:
             app.query("counts").get("a")
+    assert raised.value.address is None
     assert rogue.got
     assert TOKEN not in "".join(rogue.got)
     assert all(said.startswith("/any/path/rows ") for said in rogue.got)
@@ -162,7 +163,7 @@ def test_a_member_without_the_token_gets_no_token_and_is_not_believed(
 def test_what_is_no_answer_is_one_error(answer: bytes, url: str, log: EmbeddedLog, options: dict[str, Any]) -> None:
     with rogue_in(log, answer), host(counting(), url, **options) as app:
         until(lambda: asked_for(app, "a"))
-        with pytest.raises(QueryError, match="answered something else than rows"):
+        with pytest.raises(NotOwner, match="what it answers is not rows"):
             app.query("counts").get("a")
 
 
@@ -170,6 +171,6 @@ def asked_for(app: Any, key: str) -> bool:
     """Whether the query went to another process, while the two of them share the partitions."""
     try:
         app.query("counts").get(key)
-    except QueryError as error:
-        return "/any/path" in str(error) or "something else" in str(error)
+    except NotOwner as error:
+        return "/any/path" in str(error)
     return False

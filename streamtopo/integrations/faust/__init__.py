@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from streamtopo.errors import ConfigError
+from streamtopo.extras import missing
 
 try:
     import faust  # noqa: F401 - to say what is missing where it is
-except ImportError as error:
-    raise ConfigError('Faust is not installed; pip install "streamtopo[faust]"') from error
+except ModuleNotFoundError as error:
+    if error.name != "faust":
+        raise
+    raise ConfigError(missing("streamtopo.integrations.faust", "faust")) from error
 
 from streamtopo.integrations.faust.attached import Attached, attach
 from streamtopo.integrations.faust.codecs import SerdeCodec

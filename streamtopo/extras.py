@@ -1,0 +1,11 @@
+"""What is said where a package of an optional extra is missing."""
+
+from __future__ import annotations
+
+
+def missing(what: str, extra: str) -> str:
+    """`what` needs it."""
+    return (
+        f'{what} needs the extra "{extra}": pip install "streamtopo[{extra}]" '
+        f"(in a clone of streamtopo: pip install -e '.[{extra}]')"
+    )

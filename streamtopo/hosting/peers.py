@@ -127,6 +127,9 @@ class Peers:
             raise NotOwner(place.store, place.task.partition, address, said) from error
         except _NotBelieved as error:
             raise NotOwner(place.store, place.task.partition, None, f"{address} has it, and {error}") from error
+        return self._understood(body, address, place, read)
+
+    def _understood(self, body: bytes, address: str, place: Place, read: Callable[[dict[str, Any]], Result]) -> Result:
         try:
             answer = orjson.loads(body)
             if "error" in answer:

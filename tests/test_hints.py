@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import fields
+from inspect import signature
 from pathlib import Path
 
 import click
@@ -13,6 +14,7 @@ import click
 import streamtopo
 from streamtopo.cli import main
 from streamtopo.config import WorkerConfig
+from streamtopo.web.application import application
 
 PACKAGE = Path(streamtopo.__file__).parent
 OTHERS = {"--node", "--master", "--cluster-id", "--lifeline", "--help", "--soft", "--line"}
@@ -55,12 +57,15 @@ def test_options_that_messages_name_exist_and_so_do_their_keywords() -> None:
     assert named - OPTIONS - OTHERS == set()
     keywords = {word for text in texts() for word in re.findall(r"--[a-z-]+(?: \w+)? \(([a-z_]+)=", text)}
     assert len(keywords) > 2
-    assert keywords - {field.name for field in fields(WorkerConfig)} == set()
+    known = {field.name for field in fields(WorkerConfig)} | signature(application).parameters.keys()
+    assert keywords - known == set()
 
 
 def test_commands_that_messages_and_help_name_exist_and_have_the_options() -> None:
     named = {
-        found for text in texts() for found in re.findall(r"(?:^ +|[:;] |\()(streamtopo [^,;:|>()\n]*)", text, re.M)
+        found
+        for text in texts()
+        for found in re.findall(r"(?:^ +|[:;] |\()(streamtopo (?:[^,;:|>().\n]|\.\b)*)", text, re.M)
     }
     for text in named:
         words = text.split()

@@ -25,6 +25,7 @@ grouped.windowed_by(Windows.hopping("1m", every="20s", grace="10s")).count(name=
 grouped.windowed_by(Windows.sliding("5s")).count(name="sliding")
 grouped.windowed_by(Windows.session("10s", grace="10m")).count(name="sessions")
 grouped.windowed_by(Windows.unlimited()).count(name="ever")
+grouped.count(name="totals")
 builder.table("prices", key=str, value=int, versioned="10m", name="prices")
 topology = builder.build()
 

@@ -124,6 +124,10 @@ def _now() -> int:
     return time.time_ns() // 1_000_000
 
 
+def inputs(log: Log) -> int:
+    return sum(log.end(TopicPartition("in", number)) for number in range(PARTITIONS))
+
+
 def outputs(log: Log) -> dict[bytes | None, list[int]]:
     """What came out for each key, in order."""
     found: dict[bytes | None, list[int]] = {}

@@ -16,15 +16,14 @@ import pytest
 
 from streamtopo.broker import Cluster
 from streamtopo.logs.kafka import KafkaLog
-from streamtopo.records import TopicPartition
 from tests.kafka.brokers import emptied
 from tests.kafka.brokers import running as running_broker
 from tests.kafka.lives import (
-    PARTITIONS,
     Workers,
     committed,
     exact,
     feed,
+    inputs,
     members,
     outputs,
     prepare,
@@ -125,6 +124,7 @@ def storm(log: KafkaLog, kafka: str, cluster: Cluster, folder: Path, cache: str)
             feed(log, range(number * PIECE, (number + 1) * PIECE))
             chaos.strike(log)
             if number % 10 == 4:
+                time.sleep(3)  # until then one that was killed counts as a member
                 until(lambda: members(log) == len(running.running), running)  # a worker that starts needs a broker
                 chaos.break_broker(chaos.rng.choice([signal.SIGKILL, signal.SIGSTOP]))
         records = FAULTS * PIECE
@@ -133,10 +133,6 @@ def storm(log: KafkaLog, kafka: str, cluster: Cluster, folder: Path, cache: str)
         until(lambda: settled(log, records), running)
         assert set(running.stop()) == {0}, running.said()
     return records
-
-
-def inputs(log: KafkaLog) -> int:
-    return sum(log.end(TopicPartition("in", number)) for number in range(PARTITIONS))
 
 
 def settled(log: KafkaLog, records: int) -> bool:

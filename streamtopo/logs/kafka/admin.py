@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from confluent_kafka import (
@@ -243,6 +244,8 @@ class Admin:
                         raise absent(partition) from error
                     if code not in NO_SUCH | MOVING | AWAY:
                         raise
+                    if code in MOVING:
+                        self._learn_leaders(partition.topic)
             return len(found) == len(wanted)
 
         with explained(f"look up the offsets of {', '.join(map(str, sorted(wanted)))}"):
@@ -256,10 +259,18 @@ class Admin:
             try:
                 self._client.delete_records([place], request_timeout=_ONCE)[place].result()
             except KafkaException as error:
-                if error_of(error).code() == KafkaError.OFFSET_OUT_OF_RANGE:
+                code = error_of(error).code()
+                if code == KafkaError.OFFSET_OUT_OF_RANGE:
                     return False
+                if code in MOVING:
+                    self._learn_leaders(partition.topic)  # for the next try
                 raise
         return True
+
+    def _learn_leaders(self, topic: str) -> None:
+        """The client does not ask again on its own: it would go on with a leader of before for a quarter of an hour."""
+        with suppress(KafkaException):
+            self._client.list_topics(topic, timeout=_ONCE)
 
     # -- groups
 

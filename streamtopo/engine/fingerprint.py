@@ -180,12 +180,19 @@ def _lost_fields(was: Mapping[str, str], now: Mapping[str, str], what: str) -> I
 
 
 def _moved(name: str, before: Mapping[str, Entry], now: Mapping[str, Entry]) -> Iterator[str]:
-    """An edited function is no reason; but a store must not become what another one was."""
+    """An edited function is no reason; but a store must not become what another one was, or the other way round."""
     was, by = before[name].get("by"), now[name].get("by")
-    for other, entry in before.items() if was and by and was != by else ():
-        moved = other[:6] == name[:6] and entry.get("by") == by
-        if moved and (other not in now or now[other].get("by") != by):
-            yield f"is made as {other} was before: {_GENERATED}"
+    if was is None or by is None or was == by:
+        return
+    if came := [*_changed(by, before, now)]:
+        yield f"is made as {came[0]} was before: {_GENERATED}"
+    elif went := [*_changed(was, now, before)]:
+        yield f"{went[0]} is made as it was before: {_GENERATED}"
+
+
+def _changed(by: str, one: Mapping[str, Entry], other: Mapping[str, Entry]) -> Iterator[str]:
+    """What was made so in the one version, and is not in the other."""
+    return (name for name, entry in one.items() if entry.get("by") == by != other.get(name, {}).get("by"))
 
 
 def _news(was: Entry, now: Entry) -> Iterator[str]:

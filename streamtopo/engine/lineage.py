@@ -84,7 +84,7 @@ def _functions(thing: Any, seen: dict[int, Any]) -> Iterator[str]:
     for inner in _inside(thing, own=own):
         if not isinstance(inner, _PLAIN):
             yield from _functions(inner, seen)
-        elif own:
+        else:
             yield _NUMBER.sub("", repr(inner))
 
 

@@ -46,8 +46,8 @@ class Home:
         worker.close()
         return self.written(before)
 
-    def written(self, start: int = 0) -> list[Any]:
-        columns = self.log.read(TopicPartition("out", 0), start, 1 << 20).columns
+    def written(self, start: int = 0, topic: str = "out") -> list[Any]:
+        columns = self.log.read(TopicPartition(topic, 0), start, 1 << 20).columns
         return [(_text(key), _text(value)) for key, value in zip(columns.keys, columns.values, strict=True)]
 
     def copy(self, path: Path) -> Home:

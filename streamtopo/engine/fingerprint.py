@@ -32,7 +32,7 @@ Entry = Mapping[str, Any]
 TOPIC, STORE = "topic ", "store "
 _RESET = "reset"
 _UNFINISHED = "begun and not finished; let streamtopo reset end it"
-_GENERATED = "generated names change places with the lines of a program; put those back in their order, or give names"
+_GENERATED = "generated names change places with the lines of a program; put the lines back in their order"
 _FIELDS = {"key fields": "field of the key", "value fields": "field"}
 
 

@@ -116,7 +116,7 @@ def _words(code: CodeType) -> Iterator[str]:
     """The names and the plain values in a function, also in the functions inside of it."""
     from dis import get_instructions  # only where there are names with numbers
 
-    yield from code.co_names
+    yield from (name for name in (*code.co_names, *code.co_varnames) if name.isidentifier())
     for instruction in get_instructions(code):
         if instruction.opname in _CONSTANTS and isinstance(instruction.argval, _PLAIN):
             yield repr(instruction.argval)

@@ -134,6 +134,8 @@ class Connection(HttpToolsProtocol):
         self._server = server
         self._late: asyncio.TimerHandle | None = None
         self._head = 0
+        self._whole = True
+        """Whether all of the last request is here."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -150,17 +152,19 @@ class Connection(HttpToolsProtocol):
         super().data_received(data)
         if self._head > _MOST_HEAD and not self.transport.is_closing():
             self.transport.abort()
+        elif not self._whole:
+            self._expect()
 
     def on_message_begin(self) -> None:
+        self._whole = False
         super().on_message_begin()
-        self._expect()
 
     def on_body(self, body: bytes) -> None:
         self._head = 0
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        self._head = 0
+        self._head, self._whole = 0, True
         self._in_time()
         if not self.cycle.response_complete:
             self._server.became_busy(self)

@@ -186,8 +186,7 @@ class _Pages:
 
     async def openapi(self, request: Request) -> Response:
         served = self._find()
-        known = stores_of(served.stores.plan())
-        return JSON(description(served.topology, known, with_token=self._signatures is not None))
+        return JSON(description(served.topology, served.stores.plan(), with_token=self._signatures is not None))
 
     async def peer(self, request: Request) -> Response:
         stores = self._find().stores

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from streamtopo.drawing import FORMATS
-from streamtopo.hosting.query import Known
+from streamtopo.engine.plan import Plan
+from streamtopo.hosting.query import stores_of
 from streamtopo.topology import Topology
 from streamtopo.windows import FOREVER
 
@@ -16,13 +17,15 @@ MOST_ROWS = 10_000
 MOST_PARTITIONS = 1 << 31
 
 
-def description(topology: Topology, stores: Mapping[str, Known], *, with_token: bool = False) -> dict[str, Any]:
+def description(topology: Topology, plan: Plan, *, with_token: bool = False) -> dict[str, Any]:
+    stores = stores_of(plan)
+    partitions = max((plan.part(known.subtopology).tasks for known in stores.values()), default=1)
     store = _parameter("store", "path", {"type": "string", "enum": sorted(stores)}, "The store's name.")
     waiting = {"type": "string", "pattern": WAIT}
     wait = _parameter(
         "wait", "query", waiting, 'How long to wait for a restore or a hand-over, such as "5s"; at most 60s.'
     )
-    partition = _parameter("partition", "query", _number(MOST_PARTITIONS), "Ask this one only.")
+    partition = _parameter("partition", "query", _number(max(0, partitions - 1)), "Ask this one only.")
     key = _parameter("key", "path", _STRING, "Text as it is, numbers as decimals, else the key's JSON.")
     times = [
         _parameter("from", "query", _STRING, "The first key; of windows and sessions the first time, in milliseconds."),

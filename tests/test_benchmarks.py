@@ -42,6 +42,7 @@ MEASURED = {
     "reading": {"records/s", "commit p50 ms", "commit p99 ms", "WAL at most MB", "memory at most MB"},
     "two-processes": {"words/s", "words/s of CPU"},
     "memory": {"MB at most", "keys/s"},
+    "cleaning": {"in the changelog at most", "records/s"},
     "open-sessions": {"MB at most", "records/s"},
 }
 

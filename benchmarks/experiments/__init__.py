@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.experiment import Experiment
-from benchmarks.experiments import hosting, latency, memory, moving, open_sessions, reading, two_processes
+from benchmarks.experiments import cleaning, hosting, latency, memory, moving, open_sessions, reading, two_processes
 
-_FILES = (latency, hosting, reading, two_processes, memory, open_sessions, moving)
+_FILES = (latency, hosting, reading, two_processes, memory, open_sessions, cleaning, moving)
 EXPERIMENTS: dict[str, Experiment] = {file.experiment.name: file.experiment for file in _FILES}

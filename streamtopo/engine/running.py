@@ -25,7 +25,10 @@ _CLEANING = 10
 """Milliseconds of cleaning at a time: in turns without work, and under load once in so many seconds:"""
 _BETWEEN_CLEANINGS = 1.0
 _SOONER = 0.2
-"""The same while there is more to do, that a busy changelog does not grow faster than it is compacted."""
+"""The same while there is more to do, for as long as a short pass takes:"""
+_SHORT_PASS = 2.0
+_LONGEST_CLEANING = 20.0
+"""Times as long as usual, where turns are long."""
 
 
 def run(worker: Worker, *, each_turn: Callable[[], object] = lambda: None, signals: bool = True) -> None:
@@ -33,20 +36,46 @@ def run(worker: Worker, *, each_turn: Callable[[], object] = lambda: None, signa
 
     Without `signals` the caller takes care of them, and of `Ending`.
     """
-    clean_at = time.monotonic() + _BETWEEN_CLEANINGS
+    cleaning = _Cleaning(worker)
     ending = stopping_on_signals(worker.stop, worker.config.close_timeout / 1000) if signals else nullcontext()
     with ending, quiet_collector:
         try:
             while not worker.stopping:
                 worked = worker.run_once(_LONGEST_WAIT)
-                if not worked or time.monotonic() > clean_at:
-                    more = worker.log.clean(_CLEANING, worker.config.cleaning)
-                    clean_at = time.monotonic() + (_SOONER if more else _BETWEEN_CLEANINGS)
+                cleaning.clean(idle=not worked)
                 each_turn()
         except BaseException:
             worker.abandon()
             raise
         worker.close()
+
+
+class _Cleaning:
+    """Gives the log's cleaning its time, between turns."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+        self._began = self._ended = time.monotonic()
+        self._pause = _BETWEEN_CLEANINGS
+
+    def clean(self, *, idle: bool) -> None:
+        waited = time.monotonic() - self._ended
+        if not idle and waited <= self._pause:
+            return
+        # A turn may take longer than the pause should.
+        longer = 1.0 if idle else min(_LONGEST_CLEANING, waited / max(self._pause, 0.001))
+        more = self._worker.log.clean(_CLEANING * longer, self._worker.config.cleaning)
+        self._ended = time.monotonic()
+        self._began = self._began if more else self._ended
+        self._pause = cleaning_pause(self._ended - self._began) if more else _BETWEEN_CLEANINGS
+
+
+def cleaning_pause(age: float) -> float:
+    """The longer a pass takes already, the shorter: up to a third of the time is for cleaning.
+
+    A twentieth is enough for most; a changelog to which every record writes would outrun it.
+    """
+    return max(2 * _CLEANING / 1000, _SOONER * _SHORT_PASS / max(age, _SHORT_PASS))
 
 
 def wall_clock() -> int:

@@ -101,6 +101,11 @@ def test_a_worker_that_is_never_idle_cleans_again_soon_while_there_is_more(
     log.close()
 
 
+def test_a_long_pass_of_cleaning_gets_more_of_the_time() -> None:
+    pauses = [round(running.cleaning_pause(age), 3) for age in (0, 2, 4, 10, 20, 1000)]
+    assert pauses == [0.2, 0.2, 0.1, 0.04, 0.02, 0.02]
+
+
 def within_a_minute(worker: Worker, condition: Callable[[], bool]) -> None:
     late = threading.Timer(60, worker.stop)
     late.start()

@@ -126,7 +126,7 @@ def edited(draw: st.DrawFn, program: Program) -> Program:
     elif how == "drop" and len(lines) > 1:
         del lines[place]
     else:
-        lines.insert(place, draw(parts("n")))
+        lines.insert(place, draw(parts("m" if "n" in {part.label for part in lines} else "n")))
     return Program(tuple(lines))
 
 

@@ -16,7 +16,7 @@ from streamtopo.records import TopicPartition
 from tests.upgrades.programs import Model, Part, Program, Sent, edited, programs, sent
 from tests.upgrades.versions import Home
 
-LABELS = ["a", "b", "c", "n"]
+LABELS = "abcmn"
 Written = dict[str, list[tuple[Any, Any]]]
 
 

@@ -31,7 +31,11 @@ class Answering:
         self._answer = answer
         self._folder = Path(tempfile.mkdtemp(prefix="streamtopo-"))  # for this user alone
         self._path = str(self._folder / "rows")
-        self._listener = Listener(self._path, "AF_UNIX", backlog=64)
+        try:
+            self._listener = Listener(self._path, "AF_UNIX", backlog=64)
+        except OSError:
+            self._folder.rmdir()
+            raise
         self._connected: dict[Connection, threading.Thread] = {}
         self._closed = False
         self._lock = threading.Lock()
@@ -51,7 +55,7 @@ class Answering:
         with suppress(OSError):
             Client(self._path, "AF_UNIX").close()  # nothing else wakes a thread that accepts
         for thread in (self._thread, *threads):
-            thread.join()
+            thread.join(_PATIENCE)
         self._listener.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 

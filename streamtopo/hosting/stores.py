@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -13,6 +14,8 @@ from streamtopo.hosting.neighbours import Answering
 from streamtopo.hosting.peers import GroupOf, Peers, Wherever, answered
 from streamtopo.hosting.query import Query
 from streamtopo.hosting.waiting import Patience, Watch
+
+logger = logging.getLogger("streamtopo")
 
 _AT_ONCE = 64
 """Questions of loops that threads see to. One that asks a process that hangs takes seconds, so there are many."""
@@ -44,9 +47,13 @@ class Stores:
         return Query(self.plan, self._wherever, store, Patience(self._moves, wait), partition)
 
     def answer_neighbours(self) -> str:
-        """The address at which processes of this machine find these rows from now on."""
+        """The address at which processes of this machine find these rows from now on; "" if there can be none."""
         if self._answering is None:
-            self._answering = Answering(lambda question: answered(self.local, self.plan, question))
+            try:
+                self._answering = Answering(lambda question: answered(self.local, self.plan, question))
+            except OSError as error:  # the path of the temporary directory may be too long for a socket
+                logger.warning("no other process can ask this one for rows: %s; set another TMPDIR", error)
+                return ""
             self._peers.address = self._answering.address
         return self._answering.address
 

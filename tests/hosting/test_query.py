@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import tempfile
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -386,6 +388,23 @@ def test_apps_on_one_log_answer_for_each_other(app: App, url: str, options: dict
             assert ([key for key, _ in counts.all()], counts.get("nothing")) == (WORDS, None)
     counts = app.query("counts", wait=PATIENCE)
     assert [counts.get(word) for word in WORDS] == [1, 2, 3, 4, 5, 6]
+
+
+def test_an_app_that_has_no_room_for_a_socket_works_alone(
+    url: str,
+    log: Log,
+    options: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    folder = tmp_path / ("long" * 30)
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    with host(counting(), url, **options) as app:
+        assert app.query("counts", wait=PATIENCE).get("a") is None
+    assert "no other process can ask this one for rows" in caplog.text
+    assert not list(folder.iterdir())
 
 
 def test_a_windowed_key_lies_in_the_partition_of_its_inner_key(

@@ -30,6 +30,9 @@ class OpenWindows:
         self._place = place
         self._windows: dict[Hashable, list[Windowed]] = {}
         self._older: dict[Hashable, list[Windowed]] = {}
+        self._commit = state.commits
+        self._uncommitted = self._by_inner(state.uncommitted_keys())
+        """What others of this kind changed before in the same commit: this one may follow one that was undone."""
         state.beside = self
 
     def of(self, keys: Iterable[Hashable]) -> dict[Hashable, list[Windowed]]:
@@ -51,14 +54,23 @@ class OpenWindows:
         self._windows, self._older = {}, self._windows
 
     def _found(self, keys: list[Hashable]) -> Iterator[tuple[Hashable, list[Windowed]]]:
-        """All that were changed since the last commit are at hand, so the store knows the rest."""
+        """All that this one changed since the last commit are at hand, so the store knows the rest."""
         serde, segments, inner = self._state.spec.key, self._segments(), self._inner(keys)
         starts = [start + key for key in inner for start in segments]
         found = iter(self._state.committed_keys((start, start + _PAST_TIMES) for start in starts))
+        uncommitted = self._uncommitted if self._state.commits == self._commit else {}
         for key, data in zip(keys, inner, strict=True):
             whole = len(data) + serde.window_bytes
-            rows = [row for several in islice(found, len(segments)) for row in several if len(row) == whole]
-            yield key, sorted(map(serde.decode, rows), key=self._place)
+            rows = {row: True for several in islice(found, len(segments)) for row in several if len(row) == whole}
+            rows.update(uncommitted.get(data, {}))
+            yield key, sorted((serde.decode(row) for row, is_there in rows.items() if is_there), key=self._place)
+
+    def _by_inner(self, keys: dict[bytes, bool]) -> dict[bytes, dict[bytes, bool]]:
+        """Keys of windows by the bytes of their inner keys."""
+        found: dict[bytes, dict[bytes, bool]] = {}
+        for key, is_there in keys.items():
+            found.setdefault(key[: -self._state.spec.key.window_bytes], {})[key] = is_there
+        return found
 
     def _inner(self, keys: list[Any]) -> list[bytes]:
         serde = self._state.spec.key

@@ -92,6 +92,13 @@ class Ranges(ABC):
         found = self._store.scan_many([(prefix + start, prefix + stop) for start, stop in ranges])
         return [[key[cut:] for key, _ in rows] for rows in found]
 
+    def uncommitted_keys(self) -> dict[bytes, bool]:
+        """The keys that were changed in this commit so far, and whether they have a row now."""
+        changed = list(self._dirty)
+        return {
+            key: self._rows[index] is not None for key, index in zip(self._coding.keys(changed), changed, strict=True)
+        }
+
     def expire(self, before: int, limit: int) -> None:
         """Delete up to `limit` rows of the segments that end before this time, oldest first; nobody is told.
 

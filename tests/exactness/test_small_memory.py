@@ -211,6 +211,33 @@ def test_every_operator(name: str, steps: list[Step], chunk: int, few: int) -> N
     assert written(small) == written(oracle)
 
 
+@pytest.mark.parametrize("name", OPERATORS)
+@HALF
+@given(steps=STEPS, bad=st.sets(st.integers(1, 30), min_size=1, max_size=5), chunk=CHUNKS)
+def test_a_record_that_is_skipped_was_never_there(name: str, steps: list[Step], bad: set[int], chunk: int) -> None:
+    """The operator has taken it, with others that are not committed, when another step fails."""
+    wrong = {f"{topic}{number}" for topic in ("one", "other") for number in bad}
+    drivers = [Driver(failing(OPERATORS[name], wrong), chunk=chunk, on_error="skip") for _ in range(2)]
+    for sent, _ in groups(steps):
+        drivers[0].send_all(sent)
+        drivers[1].send_all([record for record in sent if record.value not in wrong])
+    assert written(drivers[0]) == written(drivers[1])
+
+
+def failing(operator: Operator, wrong: set[str]) -> Topology:
+    def check(value: str) -> str:
+        if value in wrong:
+            raise ValueError(value)
+        return value
+
+    builder = StreamsBuilder("small")
+    one, other = (builder.stream(topic, key=str, value=str) for topic in ("one", "other"))
+    operator(one, other).map_values(str, value=str).to("out")
+    for stream in (one, other):
+        stream.map_values(check).to("checked")
+    return builder.build()
+
+
 @pytest.mark.parametrize("name", OF_OTHER_TASKS)
 @HALF
 @given(steps=STEPS, chunk=CHUNKS)

@@ -80,6 +80,6 @@ class OpenWindows:
         """What the keys begin with in those that may have windows that count still."""
         spec, newest = self._state.spec, self._newest.time
         oldest = max(0, newest - spec.retention)
-        past = max(newest, 0) // spec.segment + 1
+        past = newest // spec.segment + 1
         ahead = self._state.segments(past) if self._latest.time > newest else ()
         return [segment_start(number) for number in (*range(oldest // spec.segment, past), *ahead)]

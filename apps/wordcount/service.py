@@ -11,7 +11,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Annotated
 
-from fastapi import Body, Depends, FastAPI, HTTPException
+from fastapi import Body, Depends, FastAPI, HTTPException, Request, Response
+from fastapi.encoders import jsonable_encoder
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, StreamingResponse
 
 from apps.wordcount import topology
@@ -29,6 +31,12 @@ service = FastAPI(
     exception_handlers=REFUSALS,
 )
 service.mount("/streamtopo", application(lambda: service.state.streamtopo))
+
+
+@service.exception_handler(RequestValidationError)
+async def refused(request: Request, error: RequestValidationError) -> Response:
+    """FastAPI's own fails where what is refused cannot be UTF-8: it has to be ASCII."""
+    return Response(json.dumps({"detail": jsonable_encoder(error.errors())}), 422, media_type="application/json")
 
 
 @service.get("/", include_in_schema=False)

@@ -65,8 +65,8 @@ class JSON(Response):
     def render(self, content: Any) -> bytes:
         try:
             return orjson.dumps(content)
-        except TypeError:  # an integer of more than 64 bits, which a serde of the user's may make
-            return json.dumps(content, ensure_ascii=False).encode()
+        except TypeError:  # an integer of more than 64 bits, or a lone surrogate
+            return json.dumps(content).encode()
 
 
 class _RowKey(Convertor[str]):

@@ -45,6 +45,10 @@ def test_words_are_counted_and_kept_over_a_restart(tmp_path: Path, loop: str) ->
                 assert count_of(client, "nothing") == 404
                 assert client.get("/words/Be").json() == {"word": "be", "count": 2 * times}
                 assert client.post("/sentences", json={"sentence": 7}).status_code == 422
+                text = json.dumps({"sentence": "\ud800"})  # a lone surrogate: JSON has it, UTF-8 does not
+                refused = client.post("/sentences", content=text, headers={"Content-Type": "application/json"})
+                assert refused.status_code == 422
+                assert "valid string" in refused.json()["detail"][0]["msg"]
                 assert client.get("/streamtopo/stores/counts/be").json()["value"] == 2 * times
                 assert client.get("/streamtopo/health/ready").json() == {"state": "running"}
         finally:

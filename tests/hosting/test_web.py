@@ -27,6 +27,7 @@ from streamtopo.hosting.app import AsyncApp
 from streamtopo.logs import Log
 from streamtopo.logs.embedded import EmbeddedLog
 from streamtopo.web import application
+from streamtopo.web.application import JSON
 from streamtopo.web.openapi import WAIT
 from streamtopo.web.serving import Server
 from tests.hosting.conftest import PATIENCE, counting, send
@@ -117,6 +118,11 @@ async def test_health_follows_the_engine(app: AsyncApp) -> None:
         assert (await client.get("/health/live")).json() == {"state": "not running"}
         gone = await client.get("/stores/counts/apple")
         assert (gone.status_code, gone.json()["answer"], gone.headers["retry-after"]) == (503, "not owner", "1")
+
+
+@pytest.mark.parametrize("content", ["\ud800", 2**70, [1, "é"]])
+def test_answers_have_what_json_has(content: Any) -> None:
+    assert json.loads(JSON(content).body) == content
 
 
 def test_an_address_can_be_asked_before_it_is_served() -> None:

@@ -14,11 +14,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from streamtopo.errors import TopologyError
+from streamtopo.errors import StreamtopoError, TopologyError
 from streamtopo.serdes import SerdeLike
 
 Of = Callable[[Any], Any]
 """What counts of a value."""
+_EXACT = 2**53
+"""Larger ints may not be exact as floats."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +32,8 @@ class Aggregator:
     """(row, value) -> the new row; it may change the row and return it."""
     merge: Callable[[Any, Any], Any]
     """(row, a later row) -> the row of both."""
-    value: SerdeLike
-    """The type of the rows."""
+    value: SerdeLike | None
+    """The type of the rows; None if they have that of the stream's values."""
     finish: Callable[[Any], Any] | None = None
     """What is made of a row for those who read the table; None if the row is what they want."""
     finished: SerdeLike | None = None
@@ -49,21 +51,39 @@ def _itself(value: Any) -> Any:
     return value
 
 
-def sum(of: Of = _itself, *, value: SerdeLike = float) -> Aggregator:
-    """Give `value=int` for whole numbers."""
-    zero = 0 if value is int else 0.0
-    return Aggregator(lambda: zero, lambda row, new: row + of(new), lambda one, other: one + other, value)
+def sum(of: Of = _itself, *, value: SerdeLike | None = None) -> Aggregator:
+    """Rows have the type of the stream's values, or with `of` floats; say `value=int` for whole numbers.
+
+    Where nobody said float, ints too large for one raise.
+    """
+    if of is _itself or value is not None:
+        zero = 0.0 if value is float else 0
+        return Aggregator(lambda: zero, lambda row, new: row + of(new), lambda one, other: one + other, value)
+    return Aggregator(lambda: 0.0, lambda row, new: _exact(row, of(new)), lambda one, other: one + other, float)
 
 
-def min(of: Of = _itself, *, value: SerdeLike = float) -> Aggregator:
-    return _best(of, lambda new, old: new < old, value)
+def _exact(row: float, new: Any) -> Any:
+    total = row + new
+    if type(new) is int and (abs(new) > _EXACT or abs(total) > _EXACT):
+        raise StreamtopoError(f"{row!r} + {new!r} is not exact as a float; give sum(…, value=int)")
+    return total
 
 
-def max(of: Of = _itself, *, value: SerdeLike = float) -> Aggregator:
-    return _best(of, lambda new, old: new > old, value)
+def min(of: Of = _itself, *, value: SerdeLike | None = None) -> Aggregator:
+    """Rows have the type of the stream's values; with `of` floats, unless `value` says something else."""
+    return _best(of, lambda new, old: new < old, _or(value, float, of))
 
 
-def _best(of: Of, better: Callable[[Any, Any], bool], value: SerdeLike) -> Aggregator:
+def max(of: Of = _itself, *, value: SerdeLike | None = None) -> Aggregator:
+    """Rows have the type of the stream's values; with `of` floats, unless `value` says something else."""
+    return _best(of, lambda new, old: new > old, _or(value, float, of))
+
+
+def _or(value: SerdeLike | None, usual: SerdeLike, of: Of) -> SerdeLike | None:
+    return usual if value is None and of is not _itself else value
+
+
+def _best(of: Of, better: Callable[[Any, Any], bool], value: SerdeLike | None) -> Aggregator:
     def pick(row: Any, new: Any) -> Any:
         return new if row is None or (new is not None and better(new, row)) else row
 
@@ -73,7 +93,7 @@ def _best(of: Of, better: Callable[[Any, Any], bool], value: SerdeLike) -> Aggre
 def mean(of: Of = _itself) -> Aggregator:
     """The average. What the store keeps is [count, sum]."""
     return Aggregator(
-        lambda: [0, 0.0],
+        lambda: [0, 0],
         lambda row, new: [row[0] + 1, row[1] + of(new)],
         lambda one, other: [one[0] + other[0], one[1] + other[1]],
         list,
@@ -82,37 +102,44 @@ def mean(of: Of = _itself) -> Aggregator:
     )
 
 
-def first(of: Of = _itself, *, value: SerdeLike = dict) -> Aggregator:
-    """The first in order of arrival."""
-    return Aggregator(lambda: None, lambda row, new: of(new) if row is None else row, _earlier, value)
+def first(of: Of = _itself, *, value: SerdeLike | None = None) -> Aggregator:
+    """The first in order of arrival. `value` is the type of what `of` returns: dict unless given."""
+    return Aggregator(lambda: None, lambda row, new: of(new) if row is None else row, _earlier, _or(value, dict, of))
 
 
-def last(of: Of = _itself, *, value: SerdeLike = dict) -> Aggregator:
-    """The last in order of arrival."""
-    return Aggregator(lambda: None, lambda row, new: of(new), lambda one, other: _earlier(other, one), value)
+def last(of: Of = _itself, *, value: SerdeLike | None = None) -> Aggregator:
+    """The last in order of arrival. `value` is the type of what `of` returns: dict unless given."""
+    return Aggregator(
+        lambda: None, lambda row, new: of(new), lambda one, other: _earlier(other, one), _or(value, dict, of)
+    )
 
 
 def _earlier(one: Any, other: Any) -> Any:
     return other if one is None else one
 
 
-def top_k(k: int, of: Of = _itself, *, by: Of = _itself) -> Aggregator:
-    """The k largest, largest first; of equal ones the earlier. `by` says what is compared of `of(value)`."""
+def top_k(k: int, of: Of = _itself, *, by: Of = _itself, value: SerdeLike = list) -> Aggregator:
+    """The k largest, largest first; of equal ones the earlier. `by` says what is compared of `of(value)`.
+
+    `value` is the type of the rows: `list[Order]` where they hold anything that plain JSON has not.
+    """
     if not isinstance(k, int) or k < 1:
         raise TopologyError(f"top_k is to keep {k!r} values; give 1 or more")
 
     def largest(values: list[Any]) -> list[Any]:
         return heapq.nlargest(k, values, key=by)
 
-    return Aggregator(list, lambda row, new: largest([*row, of(new)]), lambda one, other: largest([*one, *other]), list)
+    return Aggregator(
+        list, lambda row, new: largest([*row, of(new)]), lambda one, other: largest([*one, *other]), value
+    )
 
 
-def collect(of: Of = _itself, *, most: int | None = None) -> Aggregator:
-    """All values in order of arrival, or the last `most` of them."""
+def collect(of: Of = _itself, *, most: int | None = None, value: SerdeLike = list) -> Aggregator:
+    """All values in order of arrival, or the last `most` of them. `value` is the type of the rows: `list[Order]`."""
     if most is not None and (not isinstance(most, int) or most < 1):
         raise TopologyError(f"collect is to keep {most!r} values; give 1 or more")
 
     def kept(row: list[Any]) -> list[Any]:
         return row if most is None else row[-most:]
 
-    return Aggregator(list, lambda row, new: kept([*row, of(new)]), lambda one, other: kept([*one, *other]), list)
+    return Aggregator(list, lambda row, new: kept([*row, of(new)]), lambda one, other: kept([*one, *other]), value)

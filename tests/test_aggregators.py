@@ -61,6 +61,48 @@ def test_what_counts_of_a_value_and_what_is_compared() -> None:
     assert results(ranked, 3.0, 1.0, 2.0)[-1] == [[1.0, "x"], [2.0, "x"]]
 
 
+@pytest.mark.parametrize(
+    ("aggregator", "expected"),
+    [
+        (aggregators.sum(), 2**60 + 3),
+        (aggregators.min(), 2),
+        (aggregators.max(), 2**60 + 1),
+        (first(), 2**60 + 1),
+        (last(), 2),
+        (mean(), (2**60 + 3) / 2),
+        (top_k(2), [2**60 + 1, 2]),
+        (collect(), [2**60 + 1, 2]),
+    ],
+)
+@pytest.mark.parametrize("windowed", [False, True])
+def test_ints_stay_ints(aggregator: Aggregator, expected: Any, windowed: bool) -> None:
+    builder = StreamsBuilder("ints")
+    grouped = builder.stream("in", key=str, value=int).group_by_key()
+    table = (grouped.windowed_by(Windows.session("10ms")) if windowed else grouped).aggregate(aggregator)
+    table.to_stream().select_key(lambda key, value: None).to("out")
+    driver = Driver(builder.build())
+    for value in (2**60 + 1, 2):
+        driver.send("in", value, key="k")
+        driver.crash()
+        driver.restart()
+    found = driver.read("out")[-1][1]
+    assert (found, type(found)) == (expected, type(expected))
+
+
+def test_rows_have_the_type_of_the_values() -> None:
+    builder = StreamsBuilder("ready")
+    builder.stream("in", key=str, value=str).group_by_key().aggregate(first()).to_stream().to("out")
+    driver = Driver(builder.build())
+    driver.send("in", "a", key="k")
+    assert driver.read("out") == [("k", "a")]
+
+
+def test_an_int_that_no_float_holds_is_not_added_to_one() -> None:
+    with pytest.raises(StepError, match=r"is not exact as a float; give sum\(…, value=int\)"):
+        results(aggregators.sum(lambda value: 2**60 + 1), 1.0)
+    assert results(aggregators.sum(lambda value: 2**60 + 1, value=float), 1.0) == [2.0**60]
+
+
 def test_in_windows_under_a_name() -> None:
     builder = StreamsBuilder("ready")
     windows = builder.stream("in", key=str, value=float).group_by_key().windowed_by(Windows.tumbling("10ms"))

@@ -16,6 +16,7 @@ from typing import Any, Literal, Union
 from uuid import UUID
 
 from streamtopo.errors import SerdeError, TopologyError
+from streamtopo.exact_json import dumps, loads
 
 Convert = Callable[[Any], Any]
 _OBJECTS = ("__dataclass_fields__", "__struct_fields__", "model_validate", "__total__")
@@ -28,7 +29,7 @@ _PARSERS: dict[Any, Convert] = {
 }
 
 
-class _Misfit(Exception):
+class Misfit(Exception):
     """What came does not fit the type; `place` grows from the inside out while the error travels up."""
 
     place = ""
@@ -51,7 +52,7 @@ def converter(kind: Any) -> Convert:
     def convert(raw: Any) -> Any:
         try:
             return inner(raw)
-        except _Misfit as misfit:
+        except Misfit as misfit:
             raise SerdeError(f"{root}{misfit.place}: {misfit}") from misfit.__cause__
 
     return convert
@@ -71,7 +72,7 @@ def to_json(value: Any) -> Any:
     if isinstance(value, (set, frozenset)):
         return sorted(value, key=repr)  # a set's own order differs from process to process
     if hasattr(value, "model_dump"):
-        return value.model_dump(mode="json", by_alias=True)
+        return value.model_dump(mode="json", by_alias=True, warnings=False)
     if hasattr(value, "__struct_fields__"):
         return __import__("msgspec").to_builtins(value, str_keys=True)
     if dataclasses.is_dataclass(value):  # only from keys: orjson sorts dicts, but not its own dataclasses
@@ -80,10 +81,15 @@ def to_json(value: Any) -> Any:
 
 
 def _build(kind: Any, built: dict[Any, Convert]) -> Convert:
-    kind = getattr(kind, "__supertype__", kind)  # a NewType is its own type for the type checker only
+    kind = plain_type(kind)
     if kind not in built:
         built[kind] = _container(kind, built) or _model(kind, built) or _scalar(kind)
     return built[kind]
+
+
+def plain_type(kind: Any) -> Any:
+    """A NewType is a type of its own for the type checker only."""
+    return plain_type(kind.__supertype__) if hasattr(kind, "__supertype__") else kind
 
 
 def _container(kind: Any, built: dict[Any, Convert]) -> Convert | None:
@@ -96,9 +102,7 @@ def _container(kind: Any, built: dict[Any, Convert]) -> Convert | None:
         return _sequence(origin, repeat(_build(arguments[0] if arguments else Any, built)))
     if origin is dict:
         key, value = arguments or (str, Any)
-        if key is time:  # as a key, orjson would write it itself
-            raise TopologyError("a time is no key in JSON; use its isoformat()")
-        return _dict(_parsed(key, key) if key in (int, float) else _build(key, built), _build(value, built))
+        return _dict(_key(key), _build(value, built))
     return None
 
 
@@ -116,13 +120,67 @@ def _scalar(kind: Any) -> Convert:
         return lambda raw: raw
     if kind in (str, int, bool, float):
         return _checked(kind)
-    if typing.get_origin(kind) is Literal:
-        return _parsed(kind, {value: value for value in typing.get_args(kind)}.__getitem__)
-    if kind in _PARSERS or (isinstance(kind, type) and issubclass(kind, Enum)):
-        return _parsed(kind, _PARSERS.get(kind, kind))
+    if members := members_of(kind):
+        return _parsed(kind, _chosen(kind, members))
+    if kind in _PARSERS:
+        return _parsed(kind, _PARSERS[kind])
     raise TopologyError(
         f"{short_name(kind)} has no form in JSON; use dataclasses, TypedDict, pydantic, msgspec models, "
         'collections, Enum, datetime, UUID, Decimal and plain types, or write a Serde("name", encode, decode)'
+    )
+
+
+def members_of(kind: Any) -> list[Any]:
+    """All values of a type that has few."""
+    if typing.get_origin(kind) is Literal:
+        return list(typing.get_args(kind))
+    return list(kind) if isinstance(kind, type) and issubclass(kind, Enum) else [False, True] if kind is bool else []
+
+
+def _chosen(kind: Any, members: list[Any]) -> Convert:
+    """From what JSON has for a member to the member; enums may know more forms than those of their members."""
+    forms = _forms(kind, members, lambda member: member)
+    if isinstance(kind, type) and all(_is_made_of(kind, form, member) for form, member in forms):
+        return kind
+    as_they_are = {member: member for form, member in forms if type(form) is type(member)}
+    if len(as_they_are) == len(members):
+        return as_they_are.__getitem__
+    found = {dumps(form, to_json): member for form, member in forms}
+    return lambda raw: found[dumps(raw, to_json)]
+
+
+def _is_made_of(kind: type, form: Any, member: Any) -> bool:
+    try:
+        return kind(form) is member
+    except (ValueError, TypeError):
+        return False
+
+
+def _forms(kind: Any, members: list[Any], place: Convert) -> list[tuple[Any, Any]]:
+    """What JSON has for each member at a place."""
+    try:
+        forms = [(loads(dumps(place(member), to_json)), member) for member in members]
+    except TypeError as error:
+        raise TopologyError(f"a member of {short_name(kind)} has no form in JSON: {error}") from error
+    if len({dumps(form, to_json) for form, _ in forms}) < len(members):
+        raise TopologyError(f"two members of {short_name(kind)} are the same in JSON; give them other values")
+    return forms
+
+
+def _key(kind: Any) -> Convert:
+    """In JSON keys are texts."""
+    kind = plain_type(kind)
+    if kind in (str, Any):
+        return _checked(str)
+    if members := members_of(kind):
+        texts = {text: member for (text,), member in _forms(kind, members, lambda member: {member: None})}
+        return _parsed(kind, texts.__getitem__)
+    if kind in (int, float):
+        return _parsed(kind, kind)
+    if kind in (date, datetime, UUID):
+        return _parsed(kind, _PARSERS[kind])
+    raise TopologyError(
+        f"a {short_name(kind)} is no key in JSON; use str, int, float, bool, date, datetime, UUID, Enum or Literal"
     )
 
 
@@ -132,7 +190,7 @@ def _checked(kind: type) -> Convert:
             return raw
         if kind is float and type(raw) is int:
             return float(raw)
-        raise _Misfit(f"expected {kind.__name__}, got {shown(raw)}")
+        raise Misfit(f"expected {kind.__name__}, got {shown(raw)}")
 
     return convert
 
@@ -142,7 +200,7 @@ def _parsed(kind: Any, parse: Convert) -> Convert:
         try:
             return parse(raw)
         except Exception as error:
-            raise _Misfit(f"expected {short_name(kind)}, got {shown(raw)}: {error}") from error
+            raise Misfit(f"expected {short_name(kind)}, got {shown(raw)}: {error}") from error
 
     return convert
 
@@ -151,18 +209,22 @@ def _union(kind: Any, members: list[Any], built: dict[Any, Convert]) -> Convert:
     if sum(any(hasattr(member, mark) for mark in _OBJECTS) for member in members) > 1:
         raise TopologyError(f"the members of {kind} cannot be told apart in JSON; declare one of them")
     optional = len(members) < len(typing.get_args(kind))
-    # every text is a str, and most are no date: str has its turn last
-    *first, last = [_build(member, built) for member in sorted(members, key=lambda member: member is str)]
+    *first, last = [_build(member, built) for member in sorted(members, key=_turn)]
 
     def convert(raw: Any) -> Any:
         if raw is None and optional:
             return None
         for attempt in first:
-            with contextlib.suppress(_Misfit):
+            with contextlib.suppress(Misfit):
                 return attempt(raw)
         return last(raw)
 
     return convert
+
+
+def _turn(member: Any) -> int:
+    """An int is good as a float too, and a bool as an int; every text is a str, and most are no date."""
+    return {bool: 0, int: 1, float: 2, str: 4}.get(plain_type(member), 3)
 
 
 def _each(place: str, names: Iterable[Any], converts: Iterable[Convert], raws: Iterable[Any]) -> list[Any]:
@@ -170,7 +232,7 @@ def _each(place: str, names: Iterable[Any], converts: Iterable[Convert], raws: I
     try:
         for name, convert, raw in zip(names, converts, raws, strict=False):  # noqa: B007
             done.append(convert(raw))
-    except _Misfit as misfit:
+    except Misfit as misfit:
         misfit.place = place.format(name) + misfit.place
         raise
     return done
@@ -179,7 +241,7 @@ def _each(place: str, names: Iterable[Any], converts: Iterable[Convert], raws: I
 def _sequence(kind: Any, items: Iterable[Convert]) -> Convert:
     def convert(raw: Any) -> Any:
         if type(raw) is not list or (isinstance(items, list) and len(items) != len(raw)):
-            raise _Misfit(f"expected {kind.__name__}, got {shown(raw)}")
+            raise Misfit(f"expected {kind.__name__}, got {shown(raw)}")
         return kind(_each("[{}]", count(), items, raw))
 
     return convert
@@ -188,7 +250,7 @@ def _sequence(kind: Any, items: Iterable[Convert]) -> Convert:
 def _dict(key: Convert, value: Convert) -> Convert:
     def convert(raw: Any) -> Any:
         if type(raw) is not dict:
-            raise _Misfit(f"expected dict, got {shown(raw)}")
+            raise Misfit(f"expected dict, got {shown(raw)}")
         keys = _each('["{}"]', raw, repeat(key), raw)
         return dict(zip(keys, _each('["{}"]', raw, repeat(value), raw.values()), strict=True))
 
@@ -201,24 +263,29 @@ def _fields(kind: Any, built: dict[Any, Convert]) -> Convert:
 
     def convert(raw: Any) -> Any:
         if type(raw) is not dict:
-            raise _Misfit(f"expected {kind.__name__}, got {shown(raw)}")
+            raise Misfit(f"expected {kind.__name__}, got {shown(raw)}")
         at = ""
         try:
             values = {(at := name): convert(raw[name]) for name, convert in converts.items() if name in raw}
-        except _Misfit as misfit:
+        except Misfit as misfit:
             misfit.place = f".{at}{misfit.place}"
             raise
         return make(raw, values)
 
     built[kind] = convert  # before its fields, which may be of this kind too
-    try:
-        hints = typing.get_type_hints(kind, localns={kind.__name__: kind})
-    except NameError as error:
-        hint = "define it at module level"
-        raise TopologyError(f"an annotation of {kind.__name__} does not resolve: {error}; {hint}") from error
+    hints = hints_of(kind)
     names = hints if typing.is_typeddict(kind) else [field.name for field in dataclasses.fields(kind)]
     converts.update({name: _build(hints[name], built) for name in names})
     return convert
+
+
+def hints_of(kind: Any) -> dict[str, Any]:
+    """The types of its fields."""
+    try:
+        return typing.get_type_hints(kind, localns={kind.__name__: kind})
+    except NameError as error:
+        hint = "define it at module level"
+        raise TopologyError(f"an annotation of {kind.__name__} does not resolve: {error}; {hint}") from error
 
 
 def _maker(kind: Any) -> Callable[[Any, dict[str, Any]], Any]:
@@ -239,8 +306,8 @@ def _maker(kind: Any) -> Callable[[Any, dict[str, Any]], Any]:
         except Exception as error:
             for name in required:
                 if name not in values:
-                    raise _Misfit(f'field "{name}" of {kind.__name__} is missing and has no default') from error
-            raise _Misfit(f"{kind.__name__} refused its fields: {error!r}") from error
+                    raise Misfit(f'field "{name}" of {kind.__name__} is missing and has no default') from error
+            raise Misfit(f"{kind.__name__} refused its fields: {error!r}") from error
         for name, value in kept:
             object.__setattr__(made, name, value)  # also where the class is frozen
         return made

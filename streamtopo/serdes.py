@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import marshal
 import struct
 import types
 import typing
@@ -12,14 +13,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import orjson
-
+from streamtopo.checks import Look, check_returned, checker
 from streamtopo.errors import SerdeError, StreamtopoError, TopologyError
-from streamtopo.models import converter, short_name, shown, time_to_json, to_json
+from streamtopo.exact_json import OPTIONS, SORTED, dumps, loads, loads_column
+from streamtopo.models import Misfit, converter, short_name, shown, to_json
 
 Convert = Callable[[Any], Any]
 Columns = Callable[[list[Any]], list[Any]]
-_OPTIONS = orjson.OPT_APPEND_NEWLINE | orjson.OPT_PASSTHROUGH_DATETIME
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def _serde_of_type(spec: Any, key: bool) -> Serde:
     if isinstance(kind, type) and kind in _PLAIN:
         return _PLAIN[kind]
     if _is_plain_json(kind):
-        return JSON_KEY if key else JSON
+        return _plain_json(kind, key)
     if hasattr(kind, "model_validate_json"):
         return _pydantic(kind, key)
     if hasattr(kind, "__struct_fields__"):
@@ -170,6 +170,14 @@ def _all(kind: type, column: list[Any]) -> list[Any]:
 def _number_serde(kind: type, code: str) -> Serde:
     packer = struct.Struct(f">{code}")
 
+    def pack(value: Any) -> bytes:
+        if kind is float and value == value and float(value) != value:
+            raise ValueError("it is not exact as a float")
+        return packer.pack(value)
+
+    def pack_column(column: list[Any]) -> list[bytes]:
+        return list(map(packer.pack, column if kind is int else _all(kind, column)))
+
     def unpack_column(column: list[bytes]) -> list[Any]:
         if set(map(len, column)) <= {8}:
             return list(struct.unpack(f">{len(column)}{code}", b"".join(column)))
@@ -177,11 +185,11 @@ def _number_serde(kind: type, code: str) -> Serde:
 
     return Serde(
         kind.__name__,
-        _encoder(kind, packer.pack, loose=True),
+        _encoder(kind, pack, loose=True),
         _decoder(lambda data: packer.unpack(data)[0], f"8 bytes were expected for {kind.__name__}, got {{length}}"),
         mutable=False,
         exact=kind is int,
-        fast_encode=lambda column: list(map(packer.pack, column)),
+        fast_encode=pack_column,
         fast_decode=unpack_column,
         kind=kind,
     )
@@ -205,61 +213,111 @@ def _bytes_column(column: list[Any]) -> list[Any]:
     return column if set(map(type, column)) <= {bytes, types.NoneType} else _all(bytes, column)
 
 
-def _json_serde(options: int = 0) -> Serde:
-    dumps, options = orjson.dumps, options | _OPTIONS
+def _checked(kind: Any, check: Look, write: Convert) -> Convert:
+    """One function for single values and for columns, so both take the same values."""
+    root = short_name(kind)
 
     def encode(value: Any) -> bytes:
-        return dumps(value, time_to_json, options)[:-1]
+        try:
+            check(value)
+            return write(value)  # type: ignore[no-any-return]
+        except Misfit as misfit:
+            raise SerdeError(f"{root}{misfit.place}: {misfit}" if misfit.place else str(misfit)) from misfit
+        except Exception as error:
+            raise SerdeError(f"{shown(value)} cannot be written as {root}: {error}") from error
 
-    def fast_encode(column: list[Any]) -> list[bytes]:
-        # Without the copy that the slice makes, each value would keep the 4 kB buffer of orjson.
-        encoded = [dumps(value, time_to_json, options)[:-1] for value in column]
+    return encode
+
+
+def _json_writer(key: bool) -> Convert:
+    options = OPTIONS | (SORTED if key else 0)
+    return lambda value: dumps(value, to_json, options)
+
+
+def _plain_json(kind: Any, key: bool = False) -> Serde:
+    """Read as it is. Where all that JSON has is good, whole columns are compared with what is read again."""
+    write = _json_writer(key)
+    encode = _checked(kind, checker(kind, key=key), write)
+
+    def encode_column(column: list[Any]) -> list[bytes]:
+        whole = kind is Any or (kind in (dict, list) and set(map(type, column)) == {kind})
+        encoded = _compared(column, write) if whole else list(map(encode, column))
         if b"null" in encoded:
             raise ValueError("a None is no JSON null")
         return encoded
 
     return Serde(
         "json",
-        _encoder(object, encode),
-        _decoder(orjson.loads, "not JSON: {error}"),
-        fast_encode=fast_encode,
-        fast_decode=lambda column: list(map(orjson.loads, column)),
-        kind=Any,
+        encode,
+        _decoder(loads, "not JSON: {error}"),
+        fast_encode=encode_column,
+        fast_decode=loads_column,
+        kind=kind,
     )
 
 
-def _model_serde(kind: Any, encode: Convert, decode: Convert) -> Serde:
-    def decode_or_null(data: bytes) -> Any:
-        return None if data == b"null" else decode(data)
+def _compared(column: list[Any], write: Convert) -> list[bytes]:
+    marshal.dumps(column)  # takes exact built-in types only, while a subclass may equal what is read
+    encoded = list(map(write, column))
+    if loads_column(encoded) != column:
+        raise ValueError("a value does not come back")
+    return encoded
 
+
+def _model_serde(kind: Any, encode: Convert, decode: Convert, decode_column: Columns) -> Serde:
     return Serde(
         short_name(kind) if typing.get_origin(kind) else f"{kind.__module__}.{kind.__qualname__}",
-        _encoder(kind, encode),
-        _decoder(decode_or_null, f"not {short_name(kind)}: {{error}}"),
-        fast_encode=lambda column: list(map(encode, _all(_runtime(kind), column))),
-        fast_decode=lambda column: list(map(decode_or_null, column)),
+        encode,
+        _decoder(decode, f"not {short_name(kind)}: {{error}}"),
+        fast_encode=lambda column: list(map(encode, column)),
+        fast_decode=decode_column,
         kind=kind,
     )
 
 
 def _json_model(kind: Any, key: bool) -> Serde:
-    convert, dumps, loads = converter(kind), orjson.dumps, orjson.loads
-    sorted_names = orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS
-    options = _OPTIONS | orjson.OPT_NON_STR_KEYS | (sorted_names if key else 0)
-    return _model_serde(kind, lambda value: dumps(value, to_json, options)[:-1], lambda data: convert(loads(data)))
+    build = converter(kind)
+
+    def convert(raw: Any) -> Any:
+        return None if raw is None else build(raw)
+
+    return _model_serde(
+        kind,
+        _checked(kind, checker(kind, key=key), _json_writer(key)),
+        lambda data: convert(loads(data)),
+        lambda column: list(map(convert, loads_column(column))),
+    )
+
+
+def _foreign(kind: Any, write: Convert, read: Convert) -> Serde:
+    """Their packages do not check what they write, so it is read again."""
+
+    def check(value: Any) -> None:
+        if type(value) is not kind:
+            raise Misfit(f"expected {short_name(kind)}, got {shown(value)}")
+
+    def encode(value: Any) -> bytes:
+        data: bytes = write(value)
+        check_returned(value, lambda: read(data))
+        return data
+
+    def decode(data: bytes) -> Any:
+        return None if data == b"null" else read(data)
+
+    return _model_serde(kind, _checked(kind, check, encode), decode, lambda column: list(map(decode, column)))
 
 
 def _pydantic(kind: Any, key: bool) -> Serde:
-    def encode(value: Any) -> bytes:
-        text: str = value.model_dump_json(by_alias=True)
-        return orjson.dumps(orjson.loads(text), option=orjson.OPT_SORT_KEYS) if key else text.encode()
+    def write(value: Any) -> bytes:
+        data: bytes = value.model_dump_json(by_alias=True, warnings=False).encode()
+        return dumps(loads(data), to_json, OPTIONS | SORTED) if key else data
 
-    return _model_serde(kind, encode, kind.model_validate_json)
+    return _foreign(kind, write, kind.model_validate_json)
 
 
 def _msgspec(kind: Any, key: bool) -> Serde:
     json = __import__("msgspec").json
-    return _model_serde(kind, json.Encoder(order="sorted" if key else None).encode, json.Decoder(kind).decode)
+    return _foreign(kind, json.Encoder(order="sorted" if key else None).encode, json.Decoder(kind).decode)
 
 
 STR = Serde(
@@ -283,5 +341,5 @@ BYTES = Serde(
     kind=bytes,
 )
 INT, FLOAT, BOOL = _number_serde(int, "q"), _number_serde(float, "d"), _bool_serde()
-JSON, JSON_KEY = _json_serde(), _json_serde(orjson.OPT_SORT_KEYS)
+JSON, JSON_KEY = _plain_json(Any), _plain_json(Any, key=True)
 _PLAIN: dict[type, Serde] = {bytes: BYTES, str: STR, int: INT, float: FLOAT, bool: BOOL}

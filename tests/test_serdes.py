@@ -85,7 +85,7 @@ def test_columns_come_back_with_their_nulls(kind: Any, key: bool, data: st.DataO
         (bool, True, b"\1"),
         (bytes, b"\0a", b"\0a"),
         (dict, {"b": 1, "a": None}, b'{"b":1,"a":null}'),
-        (dict, {"at": time(0, 0, 0, 10_000)}, b'{"at":"00:00:00.010000"}'),
+        (list[time], [time(0, 0, 0, 10_000)], b'["00:00:00.010000"]'),
         (Order, Order(1, 2.5, {"b": 1, "a": 2}), b'{"id":1,"amount":2.5,"tags":{"b":1,"a":2}}'),
         (Person, Person(name="a", years=3), b'{"name":"a","years":3}'),
         (Point, Point(1, 2), b'{"y":1,"x":2}'),
@@ -125,7 +125,7 @@ def test_json_null_is_none(kind: Any) -> None:
         (float, "x" * 200, "expected float, got str '" + "x" * 76 + "..."),
         (bool, 1, "expected bool, got int 1"),
         (bytes, "a", "expected bytes, got str 'a'"),
-        (dict, {1}, "set {1} cannot be written as object: Type is not JSON serializable: set"),
+        (dict, {1}, "expected dict, got set {1}"),
         (Order, {"id": 1}, "expected Order, got dict {'id': 1}"),
         (Person, 1, "expected Person, got int 1"),
         (Point, 1, "expected Point, got int 1"),
@@ -189,7 +189,7 @@ def test_names_and_flags() -> None:
     ]
     assert serde_of(Order).name == f"{__name__}.Order"
     assert serde_of(str | None) is STR
-    assert serde_of(dict[str, list[int]]) is JSON
+    assert serde_of(dict[str, list[int]]).name == JSON.name
 
 
 @pytest.mark.parametrize("spec", [complex, object(), "str", None, int | Order, []])

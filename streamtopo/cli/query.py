@@ -11,8 +11,8 @@ import click
 from streamtopo.cli.failures import FAILED
 from streamtopo.cli.opening import opened
 from streamtopo.cli.options import Setting, json_option, log_option, worker_option
+from streamtopo.cli.tables import shown_json
 from streamtopo.config import config_of
-from streamtopo.serdes import JSON
 from streamtopo.stores import Kind
 
 if TYPE_CHECKING:
@@ -121,10 +121,10 @@ def _bounds(spec: StoreSpec, *texts: str | None) -> list[Any]:
 def _show(rows: Iterator[Row], as_json: bool) -> int:
     count = 0
     for row in rows:
-        click.echo(JSON.encode(row).decode().rstrip() if as_json else "\t".join(map(_text, row.values())))
+        click.echo(shown_json(row) if as_json else "\t".join(map(_text, row.values())))
         count += 1
     return count
 
 
 def _text(value: Any) -> str:
-    return value if isinstance(value, str) else JSON.encode(value).decode().rstrip()
+    return value if isinstance(value, str) else shown_json(value)

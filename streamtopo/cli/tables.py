@@ -8,14 +8,20 @@ from typing import Any
 
 import click
 
-from streamtopo.serdes import JSON
+from streamtopo.exact_json import dumps
+from streamtopo.models import time_to_json
 
 Row = Mapping[str, Any]
 NONE = "-"
 
 
 def show_json(found: Any) -> None:
-    click.echo(JSON.encode(found))
+    click.echo(shown_json(found))
+
+
+def shown_json(value: Any) -> str:
+    """Numbers that JSON does not have, which stores of floats may, as null."""
+    return dumps(value, time_to_json).decode()
 
 
 def show_rows(rows: Sequence[Row], columns: Mapping[str, str]) -> None:

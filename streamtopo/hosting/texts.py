@@ -67,7 +67,7 @@ def shown_value(spec: StoreSpec, value: Any) -> Any:
 
 def shown(serde: Serde, value: Any) -> Any:
     """What orjson can write: models as their JSON, bytes as text where they are text, else as base64."""
-    if value is None or isinstance(value, str | int | float):
+    if value is None or isinstance(value, str | int | float) or serde.name == "json":
         return value
     data = value if isinstance(value, bytes) else serde.encode(value)
     if not isinstance(value, bytes):

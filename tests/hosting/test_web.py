@@ -122,7 +122,7 @@ async def test_health_follows_the_engine(app: AsyncApp) -> None:
 
 @pytest.mark.parametrize("content", ["\ud800", 2**70, [1, "é"]])
 def test_answers_have_what_json_has(content: Any) -> None:
-    assert json.loads(JSON(content).body) == content
+    assert json.loads(bytes(JSON(content).body)) == content
 
 
 def test_an_address_can_be_asked_before_it_is_served() -> None:

@@ -23,7 +23,7 @@ NO_HEADERS: Headers = ()
 KEYS: dict[Any, list[Any]] = {
     str: ["", "a", "ab", "b", "\0", "é", "\U0010ffff"],
     int: [0, 1, -1, 255, 1 << 40],
-    dict: [{}, {"a": 1, "b": 2}, {"b": 2, "a": 1}, {"a": 1.0, "b": 2}, 1, 1.0, True, "1", [1]],
+    Any: [{}, {"a": 1, "b": 2}, {"b": 2, "a": 1}, {"a": 1.0, "b": 2}, 1, 1.0, True, "1", [1]],
 }
 MODES = [(True, True), (True, False), (False, False)]
 """Whether the spec asks for a cache, and whether the state has one."""

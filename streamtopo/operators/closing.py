@@ -32,10 +32,9 @@ class HandedOn:
     def end(self) -> int:
         return self._end.time
 
-    def reach(self, time: int) -> bool:
-        """Stream time is this; true if more windows may be closed now."""
-        before, self._end.time = self._end.time, max(self._end.time, time - self._after_end)
-        return self._end.time > before
+    def reach(self, time: int) -> None:
+        """Stream time is this."""
+        self._end.time = max(self._end.time, time - self._after_end)
 
 
 class Closing:

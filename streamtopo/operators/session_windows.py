@@ -228,6 +228,8 @@ class ClosingSessions:
         self._state = state
         self._after_end = after_end
         self._handed_on = HandedOn(bindings, state.spec.name, after_end)
+        self._now = -1
+        """The latest time that closed sessions; most rows have no later one."""
 
     def begin(self, time: int) -> None:
         """A chunk comes that leads up to this time: get all together that may close in it."""
@@ -246,8 +248,10 @@ class ClosingSessions:
 
     def close(self, place: int, now: int, puts: Puts) -> None:
         """The sessions that this row closes."""
-        if not self._handed_on.reach(now):
+        if now <= self._now:
             return
+        self._now = now
+        self._handed_on.reach(now)
         before = None
         while self._due and self._due[0][2][2] < now - self._after_end:
             _, kept, session = heappop(self._due)

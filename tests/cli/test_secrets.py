@@ -50,6 +50,7 @@ ARGUMENTS = {
     "topics describe": ["in"],
     "topics list": [],
     "topics plan": ["counting"],
+    "topics verify": ["in"],
     "worker": ["counting"],
 }
 WITH_SPARK = ("reconcile", "rollup")

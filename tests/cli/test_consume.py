@@ -184,7 +184,7 @@ def test_what_consume_prints_produce_writes(start: Start, run: Run, log: Log) ->
     consumer = start("consume", "t", "--json")
     assert consumer.stdout
     producer = start("produce", "copy", "--json", stdin=consumer.stdout)
-    assert producer.communicate(timeout=10) == (b'3 records written to "copy"\n', b"")
+    assert producer.communicate(timeout=60) == (b'3 records written to "copy"\n', b"")
 
     def told(topic: str) -> list[dict[str, object]]:
         where = ("partition", "offset")

@@ -13,6 +13,7 @@ from urllib.parse import unquote_to_bytes
 import orjson
 from starlette.applications import Starlette
 from starlette.convertors import Convertor, register_url_convertor
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -191,7 +192,7 @@ class _Pages:
     async def peer(self, request: Request) -> Response:
         stores = self._find().stores
         body = await json_body(request)
-        header = request.headers.get("authorization", "")
+        header = _authorization(request.headers)
         signed = self._signatures if header.startswith(SCHEME) else None
         if signed and not signed.is_of_question(header, stores.address, PATH, body):
             said = (
@@ -358,6 +359,12 @@ class _AsAsked:
         await self._app(scope, receive, send)
 
 
+def _authorization(headers: Headers) -> str:
+    """The only one: of two, what is checked might be one, and what is used the other."""
+    given = headers.getlist("authorization")
+    return given[0] if len(given) == 1 else ""
+
+
 class _Guard:
     """Lets nobody in without the token. Where requests may be `signed`, those pass: the route checks them."""
 
@@ -368,9 +375,10 @@ class _Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            scheme, _, given = dict(scope["headers"]).get(b"authorization", b"").partition(b" ")
-            known = scheme.lower() == b"bearer" and secrets.compare_digest(given.strip(), self._expected)
-            if not known and not (self._signed and scheme == SCHEME.encode()):
+            scheme, _, given = _authorization(Headers(scope=scope)).partition(" ")
+            token = given.encode("latin-1").strip()
+            known = scheme.lower() == "bearer" and secrets.compare_digest(token, self._expected)
+            if not known and not (self._signed and scheme == SCHEME):
                 refused = JSON({"error": "the token is missing, or wrong"}, 401, {"WWW-Authenticate": "Bearer"})
                 await refused(scope, receive, send)
                 return

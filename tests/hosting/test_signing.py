@@ -80,8 +80,8 @@ def test_a_server_answers_signed_questions_and_those_with_the_token(
         app.ready("60s")
         server.serve(app)
 
-        def asked(authorization: str) -> httpx.Response:
-            headers = {"Content-Type": "application/json", "Authorization": authorization}
+        def asked(*authorizations: str) -> httpx.Response:
+            headers = [("Content-Type", "application/json"), *(("Authorization", one) for one in authorizations)]
             return httpx.post(server.address + PATH, content=QUESTION, headers=headers)
 
         ours = Signatures(TOKEN)
@@ -92,6 +92,9 @@ def test_a_server_answers_signed_questions_and_those_with_the_token(
         assert (asked(f"Bearer {TOKEN}").status_code, ANSWER in asked(f"Bearer {TOKEN}").headers) == (200, False)
         for wrong in ("", f"Bearer {OTHER}", Signatures(OTHER).of_question(server.address, PATH, QUESTION)):
             assert asked(wrong).status_code == 401
+        signed = Signatures(OTHER).of_question(server.address, PATH, QUESTION)
+        for two in (("x", signed), (signed, "x"), (f"Bearer {OTHER}", signed), (f"Bearer {TOKEN}", signed)):
+            assert asked(*two).status_code == 401
         for_another = asked(ours.of_question(ADDRESS, PATH, QUESTION))
         assert (for_another.status_code, "the signature is wrong" in for_another.text) == (401, True)
         elsewhere = httpx.get(f"{server.address}/stores", headers={"Authorization": question})

@@ -8,12 +8,14 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+import struct
 import tempfile
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Callable, Container
 from contextlib import suppress
-from multiprocessing.connection import Client, Connection, Listener
+from multiprocessing.connection import Connection, Listener
 from pathlib import Path
 
 LOCAL = "unix:"
@@ -22,6 +24,8 @@ _PATIENCE = 10.0
 """Seconds to wait for an answer."""
 _KEPT = 8
 """Connections to each process that are kept for the next question."""
+_PAUSE = 0.1
+"""Seconds until the next attempt to accept one, where no descriptor was left."""
 
 
 class Answering:
@@ -53,7 +57,7 @@ class Answering:
             for connection in self._connected:
                 _hang_up(connection)
         with suppress(OSError):
-            Client(self._path, "AF_UNIX").close()  # nothing else wakes a thread that accepts
+            _connected_to(self._path).close()  # nothing else wakes a thread that accepts
         for thread in (self._thread, *threads):
             thread.join(_PATIENCE)
         self._listener.close()
@@ -61,7 +65,13 @@ class Answering:
 
     def _accept(self) -> None:
         while True:
-            connection = self._listener.accept()
+            try:
+                connection = self._listener.accept()
+            except OSError:
+                if self._closed:
+                    return
+                time.sleep(_PAUSE)
+                continue
             thread = threading.Thread(target=self._see_to, args=(connection,), name="streamtopo neighbour", daemon=True)
             with self._lock:
                 if self._closed:
@@ -71,12 +81,14 @@ class Answering:
                 thread.start()
 
     def _see_to(self, connection: Connection) -> None:
-        with suppress(OSError, EOFError):
-            while True:
-                connection.send_bytes(self._answer(connection.recv_bytes()))
-        with self._lock:
-            del self._connected[connection]
-            connection.close()
+        try:
+            with suppress(OSError, EOFError):
+                while True:
+                    connection.send_bytes(self._answer(connection.recv_bytes()))
+        finally:
+            with self._lock:
+                del self._connected[connection]
+                connection.close()
 
 
 def _hang_up(connection: Connection) -> None:
@@ -95,9 +107,9 @@ class Neighbours:
         """OSError if nobody answers there."""
         idle = self._idle[address]
         while idle:
-            with suppress(OSError, EOFError, IndexError):  # the other end is gone, and another may be there
+            with suppress(ConnectionError, IndexError):  # the other end is gone, and another may be there
                 return self._asked(idle.pop(), idle, question)
-        return self._asked(Client(address.removeprefix(LOCAL), "AF_UNIX"), idle, question)
+        return self._asked(_connected_to(address.removeprefix(LOCAL)), idle, question)
 
     def forget_others(self, addresses: Container[str]) -> None:
         """Close what is kept for processes that are gone."""
@@ -112,16 +124,27 @@ class Neighbours:
     def _asked(self, connection: Connection, idle: list[Connection], question: bytes) -> bytes:
         try:
             connection.send_bytes(question)
-            if not connection.poll(_PATIENCE):
-                raise TimeoutError(f"no answer within {_PATIENCE:g} s")
             answer = connection.recv_bytes()
         except BaseException as error:
             connection.close()
             if isinstance(error, EOFError):
                 raise ConnectionResetError("it is closing") from error
+            if isinstance(error, BlockingIOError):
+                raise TimeoutError(f"no answer within {_PATIENCE:g} s") from error
             raise
         if len(idle) < _KEPT:
             idle.append(connection)
         else:
             connection.close()
         return answer
+
+
+def _connected_to(path: str) -> Connection:
+    """A process that is stopped takes connections and questions until its queue is full: no call waits for longer."""
+    seconds, rest = divmod(_PATIENCE, 1)
+    patience = struct.pack("ll", int(seconds), int(rest * 1_000_000))
+    with socket.socket(socket.AF_UNIX) as one:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, patience)
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, patience)
+        one.connect(path)
+        return Connection(one.detach())

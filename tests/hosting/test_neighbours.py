@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import stat
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from streamtopo.hosting import neighbours as module
 from streamtopo.hosting.neighbours import LOCAL, Answering, Neighbours
 
 ANSWERING = """
@@ -55,3 +59,49 @@ def test_one_that_is_killed_does_not_answer() -> None:
         with pytest.raises(OSError, match=r"\w"):
             neighbours.ask(address, b"abc")
     neighbours.close()
+
+
+@pytest.mark.parametrize("size", [3, 1_000_000])
+def test_one_that_is_stopped_is_waited_for_once_and_never_without_end(
+    size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_PATIENCE", 0.02)
+    neighbours = Neighbours()
+    with subprocess.Popen([sys.executable, "-c", ANSWERING], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        address = process.stdout.readline().strip()
+        process.send_signal(signal.SIGSTOP)
+        kept = neighbours._idle[address]
+        kept += [module._connected_to(address.removeprefix(LOCAL)) for _ in range(4)]
+        with pytest.raises(TimeoutError, match="no answer within"):
+            neighbours.ask(address, b"a" * size)
+        assert len(kept) == 3
+        for _ in range(100):  # more than the system lets wait for a connection
+            with pytest.raises(OSError, match=r"\w"):
+                neighbours.ask(address, b"a" * size)
+        process.kill()
+    neighbours.close()
+
+
+def test_answers_go_on_after_there_was_no_descriptor_left() -> None:
+    answering, neighbours = Answering(lambda question: question[::-1]), Neighbours()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))) + 8, hard))
+    taken: list[int] = []
+    try:
+        with suppress(OSError):
+            while True:
+                taken.append(os.open(os.devnull, os.O_RDONLY))
+        os.close(taken.pop())  # for the end that asks; the other end has none
+        with ThreadPoolExecutor(1) as pool:
+            answer = pool.submit(neighbours.ask, answering.address, b"abc")
+            time.sleep(0.3)  # the attempts to accept it fail meanwhile
+            while taken:
+                os.close(taken.pop())
+            assert answer.result() == b"cba"
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for one in taken:
+            os.close(one)
+        neighbours.close()
+        answering.close()

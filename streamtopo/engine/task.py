@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import MappingProxyType
@@ -64,6 +65,7 @@ class Memory(NamedTuple):
     input_times: dict[TopicPartition, int]
     reached: dict[TopicPartition, int]
     timetable: dict[str, int]
+    dropped: Counter[str]
 
 
 class Changes(NamedTuple):
@@ -90,7 +92,9 @@ class Task:
         self.partition = id.partition
         self.subtopology = subtopology
         self.inputs: dict[TopicPartition, Input] = {}
-        self.dropped: dict[str, int] = {}
+        self._left_out = Counter[str]()
+        """What did not get into the inputs, by reason; unlike what operators drop, it is not done again."""
+        self._dropped = Counter[str]()
         self.ahead = 0
         """How many records were too far ahead of the wall clock for any clock to follow them."""
         self.time = -1
@@ -113,6 +117,11 @@ class Task:
         self._ahead = Ahead(limit_of(subtopology.sources, options.ahead))
         self._warnings = Warnings()
 
+    @property
+    def dropped(self) -> dict[str, int]:
+        """How many rows were dropped, by reason."""
+        return dict(self._left_out + self._dropped)
+
     # -- inputs
 
     def open(self, partitions: Mapping[TopicPartition, Position]) -> None:
@@ -120,7 +129,7 @@ class Task:
         for partition, position in sorted(partitions.items()):
             source = next(s for s in self.subtopology.sources if s.reads(self._described(partition.topic)))
             ahead = self._options.ahead.get(source.name, ANY)
-            self.inputs.setdefault(partition, Input(source, partition, self.count, ahead)).clear(position.offset)
+            self.inputs.setdefault(partition, Input(source, partition, self._leave_out, ahead)).clear(position.offset)
             self._reached[partition] = position.offset
             self._recall(self.inputs[partition], position.metadata)
         self._saved = self._memory()
@@ -148,6 +157,9 @@ class Task:
             if part.ahead:
                 self._note_ahead(part, now)
         return taken
+
+    def _leave_out(self, reason: str, rows: int) -> None:
+        self._left_out[reason] += rows
 
     def _note_ahead(self, part: Part, now: int) -> None:
         self.ahead += len(part.ahead)
@@ -301,7 +313,7 @@ class Task:
 
     def count(self, counter: str, rows: int = 1) -> None:
         if rows:
-            self.dropped[counter] = self.dropped.get(counter, 0) + rows
+            self._dropped[counter] += rows
 
     def process(self, node: str, supplier: Callable[[], Any], fixed_key: bool) -> Step:
         described = self._topology.nodes[node]
@@ -369,13 +381,14 @@ class Task:
     def _memory(self) -> Memory:
         times = {partition: one.time for partition, one in self.inputs.items()}
         timetable = self.punctuations.timetable("stream_time", "wall_clock")
-        return Memory(self.time, self._clocks.times(), times, dict(self._reached), timetable)
+        return Memory(self.time, self._clocks.times(), times, dict(self._reached), timetable, self._dropped.copy())
 
     def _restore(self, memory: Memory) -> None:
         """As it was, with a new program and new processors: what those remember for themselves is gone."""
         self.time = memory.time
         self._clocks.restore(memory.clocks)
         self._reached = dict(memory.reached)
+        self._dropped = memory.dropped.copy()
         for partition, time in memory.input_times.items():
             self.inputs[partition].time = time
         self._close_processors()

@@ -139,6 +139,21 @@ def test_a_row_that_a_join_of_streams_does_not_keep_is_late(how: str, chunk: int
     assert driver.dropped() == {"late": 3}
 
 
+@pytest.mark.parametrize("chunk", [1, 3, 10_000])
+def test_what_is_done_again_after_a_record_was_skipped_is_counted_once(chunk: int) -> None:
+    """The records before it in the same commit, and what the skipped one would have dropped."""
+    builder = StreamsBuilder("corner")
+    left = builder.stream("left", key=str, value=str)
+    left.join(builder.stream("right", key=str, value=str), lambda one, other: one, within=2).to("out")
+    left.map_values(lambda value: {"good": value}[value], value=str).to("checked")
+    driver = Driver(builder.build(), chunk=chunk, on_error="skip")
+    driver.send("right", "early", key="k", timestamp=-1)
+    rows = [(10, "good"), (5, "good"), (11, "good"), (6, "bad"), (7, "good"), (12, "good")]
+    driver.send_all(DriverRecord("left", "k", value, time) for time, value in rows)
+    assert driver.dropped() == {"late": 2, "negative timestamp": 1}
+    assert driver.worker.metrics().dropped == driver.dropped()
+
+
 class History(Processor):
     def process(self, record: Record) -> None:
         rows = self.context.get_state_store("history")

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
 
@@ -131,6 +132,16 @@ def test_a_small_table_that_was_changed_is_damaged(tmp_path: Path, change: str, 
     changed(tmp_path, change)
     with pytest.raises(LogDamaged, match=f'the log at "{tmp_path}" is damaged: {what}.*{RESTORE}'):
         EmbeddedLog(tmp_path)
+
+
+def test_checksums_of_texts_do_not_depend_on_what_python_can_print(tmp_path: Path) -> None:
+    """Each Python knows the characters of one Unicode version; a log may be opened by a later one."""
+    with closing(EmbeddedLog(tmp_path)) as log:
+        log.write_note("a", "\U0001fa77")  # new in Unicode 15, which Python 3.11 does not know
+        log.write_note("b", "é")
+    with closing(sqlite3.connect(tmp_path / "log.db")) as connection:
+        found = connection.execute("SELECT crc FROM notes ORDER BY name").fetchall()
+    assert found == [(crc32(rb"('a', '\U0001fa77')"),), (crc32(rb"('b', '\xe9')"),)]
 
 
 def test_a_partition_that_is_damaged_is_not_written_to(tmp_path: Path) -> None:

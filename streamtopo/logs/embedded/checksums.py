@@ -114,7 +114,8 @@ def sealing() -> Iterator[str]:
 
 
 def seal(*values: object) -> int:
-    return crc32(repr(values).encode())
+    # Not `repr`: which characters it escapes depends on the Unicode of this Python.
+    return crc32(ascii(values).encode())
 
 
 def damages(connection: sqlite3.Connection) -> Iterator[str]:

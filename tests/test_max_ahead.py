@@ -383,6 +383,31 @@ def test_a_clock_that_an_older_version_let_follow_is_told_about(caplog: pytest.L
     assert line.startswith("task 0_0 begins where a record from the future left it: its stream time 32503680000000 ")
 
 
+def test_a_wall_clock_that_was_never_set_stops_no_window(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    """A device without a battery for its clock begins in 1970; its records have the time of where they come from."""
+    monkeypatch.setattr("time.time_ns", lambda: 300_000_000_000)
+    log = MemoryLog()
+    for topic in ("in", "out"):
+        log.create(Topic(topic, 1))
+    columns = Columns([b"a", b"b"], [bytes(8), bytes(8)], [NOW, NOW + 60_000])
+    with caplog.at_level(logging.WARNING, "streamtopo"):
+        worker = Worker(topology(on_close, max_ahead=MaxAhead(then="skip")), log, state_dir=str(tmp_path))
+        log.append(TopicPartition("in", 0), columns)
+        while worker.run_once():
+            pass
+    assert len(log.read(TopicPartition("out", 0), 0, 1000).columns.keys) == 2
+    (line,) = caplog.messages
+    assert line.startswith("the wall clock of this machine was never set: it says 1970-01-01 00:05:00 UTC. ")
+    monkeypatch.setattr("time.time_ns", lambda: NOW * 1_000_000)
+    log.append(TopicPartition("in", 0), Columns([b"a"], [bytes(8)], [YEAR_3000]))
+    while worker.run_once():
+        pass
+    assert worker.metrics().dropped["too far ahead"] == 1
+    worker.close()
+
+
 # -- a worker on disk
 
 

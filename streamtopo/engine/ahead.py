@@ -17,6 +17,9 @@ logger = logging.getLogger("streamtopo")
 _MINUTE = 60_000
 _HOUR = 3_600_000
 
+CLOCK_SET = 1_577_836_800_000
+"""The year 2020: a wall clock before it was never set, as on a device that starts in 1970 until it has a network."""
+
 
 class Ahead(NamedTuple):
     """What holds for the records of one source."""
@@ -86,8 +89,9 @@ class Warnings:
         self._warned_at[partition] = now
         logger.warning(
             "%s offset %d: its %s. The record is processed, but no clock follows it: its windows close when the time "
-            "of others gets there. If your data is in the future on purpose, give its source max_ahead=None, or start "
-            'with --max-ahead none. To leave such records out, give the source max_ahead=MaxAhead(then="skip")',
+            "of others gets there. If the wall clock is wrong, set the clock of this machine. If your data is in the "
+            "future on purpose, give its source max_ahead=None, or start with --max-ahead none. To leave such records "
+            'out, give the source max_ahead=MaxAhead(then="skip")',
             partition,
             offset,
             in_words(time, now),
@@ -97,17 +101,26 @@ class Warnings:
         """An older version left it so, or a worker with another limit."""
         logger.warning(
             "task %s begins where a record from the future left it: its stream %s. Until then windows and joins "
-            "take all records for late. If that record was a mistake, stop the application and process its input "
-            "again: streamtopo reset. If your data is in the future on purpose, start with --max-ahead none",
+            "take all records for late. If the wall clock is wrong, set the clock of this machine. If that record was "
+            "a mistake, stop the application and process its input again: streamtopo reset. If your data is in the "
+            "future on purpose, start with --max-ahead none",
             task,
             in_words(time, now),
         )
 
 
+def warn_of_unset_clock(now: int) -> None:
+    logger.warning(
+        "the wall clock of this machine was never set: it says %s. Until it is set, max_ahead does not hold: all "
+        "clocks follow all records, also those with a time far in the future. Set the clock, for example by NTP",
+        readable(now),
+    )
+
+
 def in_words(time: int, now: int) -> str:
     hours = (time - now) / _HOUR
     distance = f"{hours:.1f} hours" if hours < 48 else f"{hours / 24:,.0f} days"
-    return f"time {time} ({readable(time)}) is {distance} ahead of the wall clock"
+    return f"time {time} ({readable(time)}) is {distance} ahead of the wall clock, {readable(now)}"
 
 
 def readable(time: int) -> str:

@@ -31,6 +31,7 @@ from streamtopo.stores.state import State
 from streamtopo.stores.viewing import view_of
 from streamtopo.stores.views import ReadOnlyStore, VersionedStore
 from streamtopo.topology import ProcessorNode, SinkNode, Subtopology, Topology
+from streamtopo.windows import FOREVER
 
 logger = logging.getLogger("streamtopo")
 
@@ -55,6 +56,8 @@ class Options(NamedTuple):
     """What the worker keeps for all tasks."""
     ahead: Mapping[str, Ahead] = MappingProxyType({})
     """For each source, how far its records may be ahead of the wall clock."""
+    clock_set: int = 0
+    """No record is too far ahead of a wall clock before this: that clock was never set."""
 
 
 class Memory(NamedTuple):
@@ -140,7 +143,7 @@ class Task:
 
     def add(self, batch: Batch, reject: Reject) -> None:
         one = self.inputs[batch.source]
-        one.add(batch, reject, self.wall_clock())
+        one.add(batch, reject, self._judging(self.wall_clock()))
         if not one.waiting.size and one.poison is None:
             self._reached[batch.source] = batch.next_offset
 
@@ -151,7 +154,7 @@ class Task:
             if one.poison is not None and not one.waiting.size:
                 raise one.poison
         due, now = self.punctuations.next_due("stream_time"), self.wall_clock()
-        bound = self._ahead.latest(now)
+        bound = self._ahead.latest(self._judging(now))
         taken = take(inputs, ends, limit=self._at_once, time=self.time, due=due, bound=bound)
         for part in taken.parts if taken is not None else ():
             if part.ahead:
@@ -365,7 +368,11 @@ class Task:
     # -- inside
 
     def _limit_clocks(self, now: int) -> None:
-        self._clocks.bound.time = self._ahead.latest(now)
+        self._clocks.bound.time = self._ahead.latest(self._judging(now))
+
+    def _judging(self, now: int) -> int:
+        """The wall clock by which records are too far ahead, or not."""
+        return now if now >= self._options.clock_set else FOREVER
 
     def _recall(self, one: Input, metadata: str) -> None:
         """Times only go forward, so of what several inputs remember, the latest holds."""

@@ -11,7 +11,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from typing import Any
 
 from streamtopo.config import OnError, WorkerConfig, config_of
-from streamtopo.engine.ahead import by_source
+from streamtopo.engine.ahead import CLOCK_SET, by_source, warn_of_unset_clock
 from streamtopo.engine.commit import commit
 from streamtopo.engine.globals import Globals
 from streamtopo.engine.journal import Entry, IdleEntry, RoundEntry, TickEntry
@@ -93,7 +93,15 @@ class Worker:
         """What was skipped since the last commit."""
         self._pace = Pace(self.config)
         ahead = by_source(topology, self.config.max_ahead)
-        told = Options(now, self._pace.request, self.config.chunk, self.config.cache, depth_first, ahead=ahead)
+        told = Options(
+            now,
+            self._pace.request,
+            self.config.chunk,
+            self.config.cache,
+            depth_first,
+            ahead=ahead,
+            clock_set=_clock_set(now),
+        )
         with ExitStack() as opened:
             self.log = opened.enter_context(closing(open_log(log))) if isinstance(log, str) else log
             self._join(topology, open_store, told, address)
@@ -406,3 +414,12 @@ class Worker:
     def _states(self) -> Iterator[State]:
         yield from (state for task in self.tasks.values() for state in task.states.values())
         yield from self._globals.states.values()
+
+
+def _clock_set(now: Callable[[], int]) -> int:
+    """Before which time the wall clock was never set; clocks of tests may begin with 0."""
+    if now is not wall_clock:
+        return 0
+    if now() < CLOCK_SET:
+        warn_of_unset_clock(now())
+    return CLOCK_SET

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 
 from streamtopo.config import WorkerConfig
-from streamtopo.engine.ahead import by_source
+from streamtopo.engine.ahead import CLOCK_SET, by_source
 from streamtopo.engine.clocks import latest_of, time_of
 from streamtopo.engine.globals import Globals
 from streamtopo.engine.plan import Plan
@@ -83,7 +83,7 @@ class Resting:
         """Read from their topics, as each worker does."""
         counts = {name: topic.partitions for name, topic in self._log.topics().items()}
         ahead = by_source(self._topology, WorkerConfig.max_ahead)
-        options = Options(wall_clock, request_commit=lambda: None, ahead=ahead)
+        options = Options(wall_clock, request_commit=lambda: None, ahead=ahead, clock_set=CLOCK_SET)
         found = Globals(self._topology, self._log, counts.__getitem__, options, WorkerConfig(commit_pause=0))
         while not found.loaded:
             found.update(lambda failure: logger.warning("skipped: %s", failure))

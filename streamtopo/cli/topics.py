@@ -137,7 +137,10 @@ def verify(context: click.Context, names: tuple[str, ...], log: str, as_json: bo
     """
     directory = directory_of(log)
     if directory is None:
-        raise LogError("only an embedded log can be verified: a Kafka cluster checks its records by itself")
+        raise LogError(
+            f'only an embedded log can be verified (--log embedded:DIRECTORY), not "{shown_url(log)}"; a Kafka cluster '
+            "checks its records by itself"
+        )
     if missing(log):
         raise LogError(f"{absent(log)}; look at --log")
     from streamtopo.logs.embedded.verifying import verify as verify_log

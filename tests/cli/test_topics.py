@@ -226,4 +226,6 @@ def test_verify_lists_damage_and_fails_where_there_is_any(run: Run, log: Log, fo
     }
     assert run("topics", "verify", "u").exit_code == 0
     assert 'there is no topic "nope"' in run("topics", "verify", "nope").stderr
-    assert "only an embedded log can be verified" in run("topics", "verify", "--log", "kafka://127.0.0.1:1").stderr
+    for url in ("kafka://127.0.0.1:1", "/a/path"):
+        error = f'only an embedded log can be verified (--log embedded:DIRECTORY), not "{url}"'
+        assert error in run("topics", "verify", "--log", url).stderr

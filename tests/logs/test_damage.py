@@ -20,7 +20,7 @@ import pytest
 
 from streamtopo.errors import LogDamaged, LogError, StreamtopoError
 from streamtopo.logs import Topic
-from streamtopo.logs.embedded import EmbeddedLog, database
+from streamtopo.logs.embedded import EmbeddedLog, checksums, database, verifying
 from streamtopo.logs.embedded.batches import encode
 from streamtopo.logs.embedded.bulk import Bulk, Slice, Times
 from streamtopo.logs.embedded.verifying import verify
@@ -132,6 +132,20 @@ def test_a_small_table_that_was_changed_is_damaged(tmp_path: Path, change: str, 
     changed(tmp_path, change)
     with pytest.raises(LogDamaged, match=f'the log at "{tmp_path}" is damaged: {what}.*{RESTORE}'):
         EmbeddedLog(tmp_path)
+
+
+def test_a_locked_database_is_not_called_damaged(tmp_path: Path) -> None:
+    """The advice for damage is to move the log away, which nobody should do because another process has it."""
+    log_of(tmp_path).close()
+    with (
+        closing(sqlite3.connect(tmp_path / "log.db", isolation_level=None)) as other,
+        closing(sqlite3.connect(tmp_path / "log.db", timeout=0)) as connection,
+    ):
+        other.execute("PRAGMA locking_mode=EXCLUSIVE")
+        other.execute("BEGIN EXCLUSIVE")
+        for look in (checksums.damages, verifying.structure):
+            with pytest.raises(sqlite3.OperationalError, match="locked"):
+                list(look(connection))
 
 
 def test_checksums_of_texts_do_not_depend_on_what_python_can_print(tmp_path: Path) -> None:

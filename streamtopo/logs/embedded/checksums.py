@@ -124,7 +124,18 @@ def damages(connection: sqlite3.Connection) -> Iterator[str]:
         try:
             yield from _damages(connection, table)
         except sqlite3.Error as error:
+            check_damage(error)
             yield f'table "{table.name}": {error}'
+
+
+_NO_DAMAGE = ("BUSY", "FULL", "IOERR_SHM", "CANTOPEN", "READONLY", "NOMEM", "PROTOCOL")
+"""What keeps SQLite from reading a file that may well be whole: locks, no room, no descriptors, no rights."""
+
+
+def check_damage(error: sqlite3.Error) -> None:
+    """Raises it again if it says nothing about what is in the file."""
+    if getattr(error, "sqlite_errorname", "").removeprefix("SQLITE_").startswith(_NO_DAMAGE):
+        raise error
 
 
 def _damages(connection: sqlite3.Connection, table: Table) -> Iterator[str]:

@@ -39,7 +39,7 @@ class Verified(NamedTuple):
 def verify(directory: Path, topics: Collection[str]) -> Verified:
     """All of the log; of the batches those of these topics, or of all topics if none is named."""
     with closing(Database(directory, "FULL", checked=False)) as database, database.connection() as connection:
-        damages = [Damage(problem) for problem in (*_structure(connection), *checksums.damages(connection))]
+        damages = [Damage(problem) for problem in (*structure(connection), *checksums.damages(connection))]
         blobs = rows = unchecked = 0
         try:
             known = storage.topics(connection)
@@ -52,19 +52,22 @@ def verify(directory: Path, topics: Collection[str]) -> Verified:
                             damages.append(found)
                         else:
                             blobs, rows, unchecked = blobs + 1, rows + found.rows, unchecked + (found.crc is None)
-        except (sqlite3.Error, ValueError) as error:
-            reason = explain(error, directory) if isinstance(error, sqlite3.Error) else error
-            damages.append(Damage(f"reading ended here: {reason}"))
+        except sqlite3.Error as error:
+            checksums.check_damage(error)
+            damages.append(Damage(f"reading ended here: {explain(error, directory)}"))
+        except ValueError as error:
+            damages.append(Damage(f"reading ended here: {error}"))
         return Verified(damages, blobs, rows, unchecked)
 
 
-def _structure(connection: sqlite3.Connection) -> Iterator[str]:
+def structure(connection: sqlite3.Connection) -> Iterator[str]:
     """What SQLite finds wrong with its own pages and indexes."""
     try:
         for (line,) in connection.execute("PRAGMA integrity_check").fetchall():
             if line != "ok":
                 yield line
     except sqlite3.Error as error:
+        checksums.check_damage(error)
         yield str(error)
 
 

@@ -243,7 +243,7 @@ class ClosingSessions:
         heapify(self._due)
 
     def opened(self, session: Windowed, kept: Hashable) -> None:
-        if session[2] < self._until:
+        if session[2] < self._until and session[2] >= self._handed_on.end:
             heappush(self._due, self._waiting(kept))
 
     def close(self, place: int, now: int, puts: Puts) -> None:

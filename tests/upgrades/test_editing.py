@@ -130,6 +130,21 @@ def test_a_session_whose_gap_was_cut_is_handed_on(home: Home) -> None:
     assert home.run(counting(Windows.session("1h"), "on_close")) == [(f"a-{TEN}-{TEN + 4}", "5")]
 
 
+@pytest.mark.parametrize("chunk", [1, 100])
+@pytest.mark.parametrize("edited", [Windows.session("3h"), Windows.session("1h", grace="2h")])
+def test_a_session_that_is_open_again_is_handed_on_again_only_if_it_ends_later(
+    home: Home, edited: Windows, chunk: int
+) -> None:
+    home.put("in", *FIVE, ("c", "x", TEN), ("b", "x", TEN + 2 * HOUR))
+    assert len(home.run(counting(Windows.session("1h"), "on_close"), chunk=chunk)) == 2
+    reopened = [("a", "x", TEN + 3), ("c", "x", TEN + HOUR)]
+    home.put("in", *reopened, ("b", "x", TEN + 9 * HOUR))
+    assert home.run(counting(edited, "on_close"), chunk=chunk) == [
+        (f"c-{TEN}-{TEN + HOUR}", "2"),
+        (f"b-{TEN + 2 * HOUR}-{TEN + 2 * HOUR}", "1"),
+    ]
+
+
 def suppressed(wait: Any) -> Topology:
     def describe(builder: StreamsBuilder) -> None:
         grouped = builder.stream("in", key=str, value=str).group_by_key()

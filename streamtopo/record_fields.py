@@ -6,6 +6,7 @@ import dataclasses
 import types
 import typing
 from collections.abc import Iterable, Iterator
+from enum import Enum
 from typing import Any, Literal, NamedTuple
 
 DEFAULT = "="
@@ -72,6 +73,8 @@ def _described(kind: Any, path: str, found: dict[str, str], within: tuple[Any, .
 
 
 def _name(kind: Any) -> str:
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return "Enum"  # its name is no part of the rows
     return "None" if kind is types.NoneType else str(getattr(kind, "__name__", kind))
 
 

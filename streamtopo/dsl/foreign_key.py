@@ -11,6 +11,7 @@ from streamtopo.operators import foreign_key
 from streamtopo.operators.lookup import Lookup
 from streamtopo.operators.subscribers import Subscribers
 from streamtopo.operators.subscription import RESPONSE, SUBSCRIPTION
+from streamtopo.record_fields import without_names
 from streamtopo.serdes import BYTES, Serde, SerdeLike
 from streamtopo.stores import StoreSpec
 from streamtopo.topology import Bindings, Operator, Partitioner, Repartition, SinkNode, SourceNode
@@ -67,7 +68,8 @@ class ForeignKeyJoin:
     def _answer(self, subscriptions: str) -> str:
         """The source of the answers, in the table's own task."""
         other, graph, sides = self.other, self.table.graph, self._sides
-        meaning = f"rows with key {self.table.key.name} by key {other.key.name}"
+        own, foreign = (without_names(one.key.name, one.key.kind) for one in (self.table, other))
+        meaning = f"rows with key {own} by key {foreign}"
         name = self._named(f"{_SUBSCRIPTION}STATE-STORE-", "subscription-store")
         spec = StoreSpec(name, BYTES, BYTES, meaning=meaning)
         graph.topology.add_store(spec)

@@ -7,8 +7,9 @@ database is another question, and the stamp of each store answers it (`stores/tr
 read again from the changelog, so that grace, retention, gap and `emit` can be edited.
 
 An entry is a JSON object, and versions are compared by what both know; in logs of older programs it is a text, the
-part called `is` here. The whole note is an object of entries by name, and two more: `deleting`, the topics, with their
-ids, that an accepted change has still to delete, and `emptied`, how often a store was (`engine/upgrading.py`).
+part called `is` here, and `older` says so. The whole note is an object of entries by name, and two more: `deleting`,
+the topics, with their ids, that an accepted change has still to delete, and `emptied`, how often a store was
+(`engine/upgrading.py`).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import orjson
 
 from streamtopo.engine.lineage import Lineage, is_numbered
 from streamtopo.engine.plan import Plan
+from streamtopo.engine.readable import readable
 from streamtopo.errors import FingerprintError
 from streamtopo.record_fields import DEFAULT, fields_of, without_names
 from streamtopo.serdes import Serde
@@ -33,6 +35,11 @@ TOPIC, STORE = "topic ", "store "
 _RESET = "reset"
 _UNFINISHED = "begun and not finished; let streamtopo reset end it"
 _GENERATED = "generated names change places with the lines of a program; put the lines back in their order"
+_AGGREGATORS = (
+    "; older versions gave ready aggregators float or dict where the program gives no type: "
+    "with sum(value=float) or first(value=dict) their rows are kept"
+)
+_RENAMED = "a new name would lose what is there; if it is none, take the one away first, and add the other later"
 _FIELDS = {"key fields": "field of the key", "value fields": "field"}
 
 
@@ -46,7 +53,7 @@ class Fingerprint:
     def read(text: str | None) -> Fingerprint:
         kept = orjson.loads(text) if text else {}
         deleting, emptied = kept.pop("deleting", {}), kept.pop("emptied", {})
-        entries = {name: {"is": entry} if isinstance(entry, str) else entry for name, entry in kept.items()}
+        entries = {name: {"is": it, "older": True} if isinstance(it, str) else it for name, it in kept.items()}
         return Fingerprint(entries, deleting, emptied)
 
     def text(self) -> str:
@@ -154,28 +161,30 @@ def compare(before: Mapping[str, Entry], now: Mapping[str, Entry]) -> Changes:
 
 def _reasons(was: Entry, now: Entry) -> Iterator[str]:
     if was["is"] != now["is"] and ("bytes" not in was or was["bytes"] != now.get("bytes")):
-        yield f"{was['is']} -> {now['is']}"
+        yield f"{was['is']} -> {now['is']}" + (_AGGREGATORS if "older" in was else "")
     for part in ("rows", "records"):
         if part in was and part in now and was[part] != now[part]:
             yield f"{was[part]} -> {now[part]}"
     for part, what in _FIELDS.items():
         if part in was and part in now:
-            yield from _lost_fields(was[part], now[part], what)
+            yield from _lost_fields(was[part], now[part], what, key=part == "key fields")
     if gone := sorted(set(was.get("from", ())) - set(now.get("from", was.get("from", ())))):
         yield f"was made from {', '.join(gone)}, and is made from {', '.join(now['from'])} now: {_GENERATED}"
 
 
-def _lost_fields(was: Mapping[str, str], now: Mapping[str, str], what: str) -> Iterator[str]:
-    gone = [f'"{name}"' for name in was if name not in now]
-    new = [f'"{name}"' for name in now if name not in was]
+def _lost_fields(was: Mapping[str, str], now: Mapping[str, str], what: str, *, key: bool) -> Iterator[str]:
+    gone, new = ([f'"{name}"' for name in one if name not in other] for one, other in ((was, now), (now, was)))
     required = [f'"{name}"' for name in now if name not in was and not now[name].endswith(DEFAULT)]
-    if gone:
-        yield f"{what} {', '.join(gone)} is gone" + (f", {', '.join(new)} is new" if new else "")
+    if key and gone + new:
+        changed = ", ".join([*(f"{name} is gone" for name in gone), *(f"{name} is new" for name in new)])
+        yield f"{what} {changed}, so rows under the old keys would not be found"
+    elif gone and new:
+        yield f"{what} {', '.join(gone)} is gone, {', '.join(new)} is new: {_RENAMED}"
     elif required:
         yield f"{what} {', '.join(required)} is new and has no default, so rows without it cannot be read"
     for name in was.keys() & now.keys():
         before, after = was[name].removesuffix(DEFAULT), now[name].removesuffix(DEFAULT)
-        if not set(before.split(" | ")) <= set(after.split(" | ")):
+        if not readable(before, after, key=key):
             yield f'{what} "{name}": {before} -> {after}'
 
 
@@ -199,3 +208,4 @@ def _news(was: Entry, now: Entry) -> Iterator[str]:
     for part, what in _FIELDS.items():
         if part in was and part in now:
             yield from (f'{what} "{name}"' for name in now[part] if name not in was[part])
+            yield from (f'{what} "{name}" is gone' for name in was[part] if name not in now[part])

@@ -92,7 +92,7 @@ def change_serde(value: Serde) -> Serde:
         end = _LENGTH + int.from_bytes(data[:_LENGTH])
         return value.decode(data[_LENGTH:end]), value.decode(data[end:])
 
-    return Serde(f"change of {value.name}", encode, decode, mutable=value.mutable)
+    return Serde(f"change of {value.name}", encode, decode, mutable=value.mutable, kind=value.kind)
 
 
 def unread_serde(change: Serde) -> Serde:

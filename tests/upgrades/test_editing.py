@@ -292,7 +292,7 @@ def required() -> type:
 def retyped() -> type:
     @dataclass
     class Price:
-        price: float = 0
+        price: str = ""
 
     @dataclass
     class Retyped:
@@ -308,7 +308,7 @@ def retyped() -> type:
     [
         (renamed(), 'store rows: field "total" is gone, "amount" is new'),
         (required(), 'store rows: field "note" is new and has no default'),
-        (retyped(), r'store rows: field "items\[\].price": int -> float'),
+        (retyped(), r'store rows: field "items\[\].price": int -> str'),
     ],
 )
 def test_fields_that_old_rows_do_not_have(home: Home, kind: type, reason: str) -> None:
@@ -316,6 +316,43 @@ def test_fields_that_old_rows_do_not_have(home: Home, kind: type, reason: str) -
     home.run(totals(Total))
     with pytest.raises(FingerprintError, match=reason):
         home.run(totals(kind))
+
+
+def keyed(kind: type) -> Topology:
+    def describe(builder: StreamsBuilder) -> None:
+        builder.stream("in", key=str, value=str).group_by(lambda key, value: kind(), key=kind).count(name="rows")
+
+    return built(describe)
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        (grown(), 'store rows: field of the key "note" is new, so rows under the old keys would not be found'),
+        (Item, 'store rows: field of the key .* is gone, "price" is new'),
+    ],
+)
+def test_the_fields_of_a_key_stay_as_they_are(home: Home, kind: type, reason: str) -> None:
+    home.put("in", *FIVE)
+    home.run(keyed(Total))
+    with pytest.raises(FingerprintError, match=reason):
+        home.run(keyed(kind))
+
+
+def test_a_field_that_is_gone_is_only_said_so_that_a_version_that_brought_it_can_be_undone(
+    home: Home, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+
+    @dataclass
+    class Longer(Total):
+        note: str = ""
+
+    home.put("in", *FIVE)
+    home.run(totals(Longer))
+    home.put("in", *LATER)
+    assert home.run(totals(Total)) == [("a", "Total(total=0, items=[])")]
+    assert 'new since the last start: store rows, field "note" is gone' in caplog.text
 
 
 def test_a_new_field_with_a_default_is_only_said(home: Home, caplog: pytest.LogCaptureFixture) -> None:
@@ -337,6 +374,32 @@ def test_a_record_with_another_name(home: Home) -> None:
     home.run(totals(Total))
     home.put("in", *LATER)
     assert len(home.run(totals(Sum))) == 1
+
+
+def by_records(kind: Any) -> Topology:
+    """Stores and repartition topics whose types have a record somewhere."""
+
+    def describe(builder: StreamsBuilder) -> None:
+        left, right = (builder.table(topic, key=kind, value=kind, name=topic) for topic in ("in", "right"))
+        left.left_join(right, lambda one, other: one, foreign_key=lambda row: row, name="joined")
+        grouped = left.group_by(lambda key, row: (row, row), key=kind)
+        grouped.aggregate(list, lambda key, row, rows: rows, lambda key, row, rows: rows, value=list[kind], name="rows")
+        stream = left.to_stream()
+        stream.outer_join(right.to_stream(), lambda one, other: one, within="1h", store="streams")
+        windows = stream.group_by_key().windowed_by(hour()).reduce(lambda row, value: value, name="windows")
+        windows.suppress(until_window_closes(), name="held")
+
+    return built(describe)
+
+
+def test_no_store_and_no_topic_depends_on_the_names_of_records(home: Home) -> None:
+    @dataclass
+    class Sum:
+        total: int = 0
+        items: list[Item] = field(default_factory=list)
+
+    home.run(by_records(Total))
+    home.run(by_records(Sum))
 
 
 def test_records_on_their_way_in_a_repartition_topic(home: Home) -> None:

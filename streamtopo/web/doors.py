@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import resource
 import socket
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ _MOST = 1000
 _SHARE = 4
 """they may be one in so many of its open files."""
 _PATIENCE = 10.0
-"""Seconds for a request to come in, from the connection or its first byte on."""
+"""Seconds for a request to come in, from the connection or its first byte on; and for a client to read anything."""
 _MOST_HEAD = 64_000
 """Bytes of a request before its body."""
 _WAITING = 128
@@ -127,12 +128,13 @@ class LimitedServer(uvicorn.Server):
 
 
 class Connection(HttpToolsProtocol):
-    """Closed if a request takes too long to come in; between requests uvicorn's own limit holds."""
+    """Closed if a request takes too long to come in, or nobody reads the answer; in between uvicorn's limit holds."""
 
     def __init__(self, server: LimitedServer) -> None:
         super().__init__(server.config, server.server_state, server.lifespan.state)
         self._server = server
         self._late: asyncio.TimerHandle | None = None
+        self._unread: asyncio.TimerHandle | None = None
         self._head = 0
         self._whole = True
         """Whether all of the last request is here."""
@@ -146,6 +148,15 @@ class Connection(HttpToolsProtocol):
         super().connection_lost(exc)
         self._in_time()
         self._server.ended(self)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._wait_for_reader(sys.maxsize)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._unread is not None:
+            self._unread.cancel()
 
     def data_received(self, data: bytes) -> None:
         self._head += len(data)
@@ -174,6 +185,14 @@ class Connection(HttpToolsProtocol):
         super().on_response_complete()
         if self.cycle.response_complete and not self.transport.is_closing():
             self._server.became_idle(self)
+
+    def _wait_for_reader(self, before: int) -> None:
+        """As long as some of what is to be sent goes away, however little."""
+        left = self.transport.get_write_buffer_size()
+        if left < before:
+            self._unread = self.loop.call_later(_PATIENCE, self._wait_for_reader, left)
+        else:
+            self.transport.abort()
 
     def _expect(self) -> None:
         if self._late is None:

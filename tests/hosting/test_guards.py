@@ -196,6 +196,21 @@ async def test_a_head_without_end_is_given_up(app: AsyncApp) -> None:
     assert sent < 10_000_000
 
 
+async def test_a_client_that_does_not_read_its_answers_is_given_up(
+    app: AsyncApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doors, "_PATIENCE", 0.1)
+    with Server(0) as server:
+        server.serve(app)
+        url = urlsplit(server.address)
+        with socket.socket() as one:
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)  # so that little can be on its way
+            one.connect((url.hostname, url.port))
+            one.sendall(b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n" * 1000)
+            until(lambda: server._server._open)
+            until(lambda: server._server._open == 0)
+
+
 LIMITED = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_NOFILE, (120, 120))

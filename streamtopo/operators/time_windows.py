@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import repeat
 from operator import sub
@@ -49,12 +50,16 @@ def time_windows(
         placed = _placed(windows, chunk.timestamps)
         open_, missed = _in_time(windows, placed, times)
         late.count(len(missed))
-        extreme.put_all(open_.starts, progress.time)
+        kept: Iterable[bool] = repeat(True)
+        if len(aggregation.adds) == 1:
+            extreme.put_all(open_.starts, progress.time)
+        else:
+            kept = _put_one_by_one(extreme, open_.starts, [times[p] for p in open_.places], state.spec.retention)
         together = aggregation.counts and not state.watched and (closing is not None or not state.each_update)
         if together:
             updates = _count_together(windows, state, chunk, open_)
         else:
-            updates = _add_each(windows, aggregation, state, chunk, open_)
+            updates = _add_each(windows, aggregation, state, chunk, open_, kept)
         if closing is not None:
             updates = closing.closed(chunk, times)
         found = set(open_.places) if missed else ()
@@ -65,6 +70,18 @@ def time_windows(
         return NOTHING if closing is None else closing.closed(moment, moment.timestamps)
 
     return late.keeping(step, state, advance)
+
+
+def _put_one_by_one(extreme: Extreme, starts: list[int], times: list[int], retention: int) -> list[bool]:
+    """For each of these windows whether the store keeps its row, deleted yet or not.
+
+    Streams that are counted together close windows each by its own time, and one may be far behind the others.
+    """
+    kept = []
+    for start, time in zip(starts, times, strict=True):
+        extreme.put(start, time)
+        kept.append(not retention or start > extreme.newest.time - retention)
+    return kept
 
 
 def _placed(windows: TimeWindows | UnlimitedWindows, timestamps: list[int]) -> Placed:
@@ -142,7 +159,12 @@ def _at(places: list[int], column: list[Any]) -> list[Any]:
 
 
 def _add_each(
-    windows: TimeWindows | UnlimitedWindows, aggregation: Aggregation, state: State, chunk: Chunk, placed: Placed
+    windows: TimeWindows | UnlimitedWindows,
+    aggregation: Aggregation,
+    state: State,
+    chunk: Chunk,
+    placed: Placed,
+    kept_rows: Iterable[bool],
 ) -> Chunk:
     places = placed.places
     keys = _keys(windows, [chunk.keys[place] for place in places], placed.starts)
@@ -152,10 +174,10 @@ def _add_each(
     rows = state.load(index)
     init, snapshot = aggregation.init, state.snapshot
     values, times = [], []
-    for kept, (key, *_), value, time, add in zip(
-        index, keys, updates.values, updates.timestamps, adders_of(aggregation.adds, sides), strict=False
-    ):
-        row = rows[kept]
+    adders = adders_of(aggregation.adds, sides)
+    columns = zip(index, keys, updates.values, updates.timestamps, adders, kept_rows, strict=False)
+    for kept, (key, *_), value, time, add, is_kept in columns:
+        row = rows[kept] if is_kept else None
         if row is None:
             new = add(key, value, private(init()))
         else:

@@ -276,3 +276,17 @@ def test_any_topology(
     assert {topic: drivers[1].records(topic) for topic in topics} == {
         topic: drivers[0].records(topic) for topic in topics
     }
+
+
+@pytest.mark.parametrize("windows", [Windows.tumbling(MINUTE), Windows.hopping(MINUTE, every=20_000)])
+def test_streams_counted_together_of_which_one_is_far_behind(windows: Any) -> None:
+    """Its windows have expired by the time of the other one, and are gone for it, too: deleted by then or not."""
+
+    def results(driver: Driver) -> list[tuple[str, str]]:
+        for topic, time in [("one", 0), ("one", 5 * MINUTE), ("one", 5 * MINUTE), ("other", 1), ("other", 2)]:
+            driver.send(topic, str(time), key="a", timestamp=time)
+        return driver.read("out")
+
+    app = topology(cogrouped(windows))
+    assert ("a 0 60000", "['2']") in results(Driver(app, chunk=1))
+    assert results(Driver(app, chunk=1)) == results(Small(app, chunk=1))

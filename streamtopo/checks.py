@@ -6,9 +6,10 @@ import dataclasses
 import operator
 import types
 import typing
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from enum import Enum
+from itertools import chain
 from math import isfinite
 from typing import Any, NamedTuple, Union
 
@@ -17,7 +18,16 @@ from streamtopo.models import Misfit, converter, hints_of, members_of, plain_typ
 
 Look = Callable[[Any], object]
 """Raises a Misfit for a value that would not come back."""
+Fit = Callable[[list[Any]], bool]
+"""Whether all values of a column come back, found at the speed of C where that is possible.
+
+False, or any exception, only says that `look` has to decide about each. It is asked about what could be written, so
+no value contains itself.
+"""
 _SCALARS = frozenset({str, int, bool, types.NoneType})
+_PLAIN = _SCALARS | {float, dict, list}
+_EXACT = 2**53
+"""Larger ints may not be exact as floats."""
 _ARRAYS = (list, tuple, set, frozenset)
 
 
@@ -26,20 +36,19 @@ class Check(NamedTuple):
     """Values of exactly these types come back."""
     look: Look
     """For values of other types."""
-    fit: Callable[[Collection[Any]], bool]
-    """A quick test of many values; where it fails, `look` decides about each."""
+    fit: Fit
 
 
-def checker(kind: Any, *, key: bool = False) -> Look:
-    """The check of a type.
+def checker(kind: Any, *, key: bool = False, text_keys: bool = False) -> tuple[Look, Fit]:
+    """The checks of a type: of one value, and of a column.
 
     An int is good where a float is declared, and a bool where an int is; but not in keys, as equal keys have to be
-    equal as bytes.
+    equal as bytes. With `text_keys`, columns are known to have no dicts with other keys than texts.
     """
-    at_once, look, _ = _Checks(key).of(kind)
+    at_once, look, fit = _Checks(key, text_keys).of(kind)
     if not at_once:
-        return look
-    return lambda value: None if type(value) in at_once else look(value)
+        return look, fit
+    return (lambda value: None if type(value) in at_once else look(value)), fit
 
 
 def check_returned(value: Any, read: Callable[[], Any], same: Callable[[Any, Any], Any] = operator.eq) -> None:
@@ -55,8 +64,8 @@ def check_returned(value: Any, read: Callable[[], Any], same: Callable[[Any, Any
 class _Checks:
     """Of a type and all that is inside it."""
 
-    def __init__(self, key: bool) -> None:
-        self._key = key
+    def __init__(self, key: bool, text_keys: bool) -> None:
+        self._key, self._text_keys = key, text_keys
         self._built: dict[Any, Check] = {}
 
     def of(self, kind: Any) -> Check:
@@ -70,12 +79,12 @@ class _Checks:
         if origin in (Union, types.UnionType):
             return self._union(kind, [plain_type(member) for member in arguments])
         if origin is tuple and arguments and arguments[-1] is not Ellipsis:
-            return _slow(_row([self.of(argument) for argument in arguments]))
+            return _row([self.of(argument) for argument in arguments])
         if origin in _ARRAYS:
-            return _slow(_array(origin, self.of(arguments[0] if arguments else Any)))
+            return _array(origin, self.of(arguments[0] if arguments else Any))
         if origin is dict:
             key, value = arguments or (str, Any)
-            return _slow(_dict(_key(plain_type(key), strict=self._key), self.of(value)))
+            return _dict(_key(plain_type(key), strict=self._key), self.of(value), text_keys=self._text_keys)
         if typing.is_typeddict(kind):
             return self._typed_dict(kind)
         if hasattr(kind, "model_validate") or hasattr(kind, "__struct_fields__"):
@@ -84,11 +93,11 @@ class _Checks:
 
     def _scalar(self, kind: Any) -> Check:
         if kind in (Any, object):
-            return Check(_SCALARS, _json, _flat)
+            return Check(_SCALARS, _json, _plain(text_keys=self._text_keys))
         if kind is float:
-            return Check(frozenset(), _float(strict=self._key), _floats)
+            return Check(frozenset(), _float(strict=self._key), _floats(strict=self._key))
         if typing.get_origin(kind) is typing.Literal:
-            return _slow(_literal(kind))
+            return _literal(kind)
         return _of_types(kind, {int, bool} if kind is int and not self._key else {kind})
 
     def _union(self, kind: Any, members: list[Any]) -> Check:
@@ -96,28 +105,40 @@ class _Checks:
         at_once = frozenset().union(*(check.at_once for check in checks))
         if not _told_apart(members):
             return _slow(_read_again(kind, _any_of(kind, at_once, checks), _alike))
-        return Check(at_once, _any_of(kind, at_once, checks), lambda values: at_once.issuperset(map(type, values)))
+
+        def fit(values: list[Any]) -> bool:
+            others = set(map(type, values)) - at_once
+            groups = [[one for one in values if type(one) is other] for other in others]
+            return all(any(check.fit(group) for check in checks) for group in groups)
+
+        return Check(at_once, _any_of(kind, at_once, checks), fit)
 
     def _dataclass(self, kind: Any) -> Check:
-        fields: list[tuple[str, frozenset[Any], Look]] = []
+        fields: list[tuple[str, Check]] = []
         names = [field.name for field in dataclasses.fields(kind)]
+        columns = _columns(names)
 
         def look(value: Any) -> None:
             if type(value) is not kind:
                 raise _unexpected(kind, value)
             name = ""
             try:
-                for name, at_once, look_at in fields:
+                for name, (at_once, look_at, _) in fields:
                     if type(one := getattr(value, name)) not in at_once:
                         look_at(one)
             except Misfit as misfit:
                 misfit.place = f".{name}{misfit.place}"
                 raise
 
-        whole = _read_again(kind, look, _same_fields(names)) if _has_code(kind) else look
-        self._built[kind] = check = _slow(whole)
+        def fit(values: list[Any]) -> bool:
+            parts = zip(fields, columns(values), strict=False)
+            return _are(kind, values) and all(check.fit(column) for (_, check), column in parts)
+
+        again = _has_code(kind)
+        check = _slow(_read_again(kind, look, _same_fields(names))) if again else Check(frozenset(), look, fit)
+        self._built[kind] = check
         hints = hints_of(kind)
-        fields.extend((name, *self.of(hints[name])[:2]) for name in names)
+        fields.extend((name, self.of(hints[name])) for name in names)
         return check
 
     def _typed_dict(self, kind: Any) -> Check:
@@ -125,7 +146,7 @@ class _Checks:
         other = self.of(Any)
 
         def look(value: Any) -> None:
-            if type(value) is not dict or not _TEXT.fit(value):
+            if type(value) is not dict or not _are(str, value):
                 raise _unexpected(kind, value)
             name = ""
             try:
@@ -137,14 +158,20 @@ class _Checks:
                 misfit.place = f".{name}{misfit.place}"
                 raise
 
-        self._built[kind] = built = _slow(look)
+        self._built[kind] = built = Check(frozenset(), look, _named(fields, other))
         fields.update((name, self.of(hint)) for name, hint in hints_of(kind).items())
         return built
 
 
 def _slow(look: Look) -> Check:
-    """Nothing is known of a value by its type alone."""
-    return Check(frozenset(), look, lambda values: not values)
+    """Each value is looked at."""
+
+    def fit(values: list[Any]) -> bool:
+        for value in values:
+            look(value)
+        return True
+
+    return Check(frozenset(), look, fit)
 
 
 def _of_types(kind: Any, right: Iterable[type]) -> Check:
@@ -154,6 +181,35 @@ def _of_types(kind: Any, right: Iterable[type]) -> Check:
         raise _unexpected(kind, value)
 
     return Check(at_once, look, lambda values: at_once.issuperset(map(type, values)))
+
+
+def _are(kind: Any, values: Iterable[Any]) -> bool:
+    """All of exactly this type."""
+    return set(map(type, values)) <= {kind}
+
+
+def _named(fields: dict[str, Check], other: Check) -> Fit:
+    """Of dicts with these names, and others."""
+
+    def fit(values: list[Any]) -> bool:
+        if not _are(dict, values) or not _are(str, chain.from_iterable(values)):
+            return False
+        for name, check in fields.items():
+            if not check.fit([value[name] for value in values if name in value]):
+                return False
+        if fields.keys() >= set(chain.from_iterable(values)):
+            return True
+        return other.fit([one for value in values for name, one in value.items() if name not in fields])
+
+    return fit
+
+
+def _columns(names: list[str]) -> Callable[[list[Any]], Iterable[list[Any]]]:
+    """From objects to a column for each of these attributes; none where there are no objects."""
+    if len(names) == 1:
+        return lambda values: [list(map(operator.attrgetter(*names), values))]
+    get = operator.attrgetter(*names) if names else lambda value: ()
+    return lambda values: map(list, zip(*map(get, values), strict=True))
 
 
 def _unexpected(kind: Any, value: Any) -> Misfit:
@@ -170,18 +226,26 @@ def _float(*, strict: bool) -> Look:
                 raise Misfit(f"JSON has no {value}; put None, or let the whole value be a float, which keeps it")
         elif strict or type(value) is not int:
             raise _unexpected(float, value)
-        elif abs(value) > 2**53 and (abs(value) >= 2**1024 or float(value) != value):
+        elif abs(value) > _EXACT and (abs(value) >= 2**1024 or float(value) != value):
             raise Misfit(f"int {value} is not exact as a float; declare int")
 
     return look
 
 
-def _floats(values: Collection[Any]) -> bool:
-    """A sum that is finite has no other parts."""
-    return set(map(type, values)) <= {float} and isfinite(sum(values))
+def _floats(*, strict: bool) -> Fit:
+    numbers = {float} if strict else {float, int}
+
+    def fit(values: list[Any]) -> bool:
+        """A sum that is finite has no other parts."""
+        kinds = set(map(type, values))
+        if int in kinds and not -_EXACT <= min(values) <= max(values) <= _EXACT:
+            return False
+        return kinds <= numbers and isfinite(sum(values))
+
+    return fit
 
 
-def _literal(kind: Any) -> Look:
+def _literal(kind: Any) -> Check:
     members = members_of(kind)
     allowed, types_ = {(type(member), member) for member in members}, set(map(type, members))
 
@@ -189,7 +253,7 @@ def _literal(kind: Any) -> Look:
         if type(value) not in types_ or (type(value), value) not in allowed:
             raise _unexpected(kind, value)
 
-    return look
+    return Check(frozenset(), look, lambda values: allowed.issuperset(zip(map(type, values), values, strict=True)))
 
 
 _NUMBER = _float(strict=False)
@@ -200,9 +264,9 @@ def _key(kind: Any, *, strict: bool) -> Check:
     if kind in (str, Any):
         return _TEXT
     if kind is float:
-        return Check(frozenset(), _float(strict=strict), _floats)
+        return Check(frozenset(), _float(strict=strict), _floats(strict=strict))
     if kind is not bool and members_of(kind):
-        return _slow(_literal(kind))
+        return _literal(kind)
     if kind is datetime:  # orjson writes keys itself, and not every offset from UTC as it is
         return _slow(_time_key)
     return _of_types(kind, {kind})
@@ -233,12 +297,32 @@ def _json(value: Any) -> None:
         )
 
 
-def _flat(values: Collection[Any]) -> bool:
-    kinds = set(map(type, values))
-    if float in kinds:
-        kinds.discard(float)
-        return kinds <= _SCALARS and isfinite(sum([one for one in values if type(one) is float]))
-    return kinds <= _SCALARS
+def _plain(*, text_keys: bool) -> Fit:
+    def fit(values: list[Any]) -> bool:
+        """Level by level: first all values, then all that is in them, and so on."""
+        while values and (kinds := set(map(type, values))) - _SCALARS:
+            if not kinds <= _PLAIN:
+                return False
+            others = [one for one in values if type(one) not in _SCALARS] if kinds & _SCALARS else values
+            inner: list[Any] = []
+            if float in kinds and not isfinite(sum(_those(float, others, kinds))):
+                return False
+            if list in kinds:
+                inner.extend(chain.from_iterable(_those(list, others, kinds)))
+            if dict in kinds:
+                dicts = _those(dict, others, kinds)
+                if not text_keys and not _are(str, chain.from_iterable(dicts)):
+                    return False
+                inner.extend(chain.from_iterable(map(dict.values, dicts)))
+            values = inner
+        return True
+
+    return fit
+
+
+def _those(kind: Any, others: list[Any], kinds: set[type]) -> list[Any]:
+    """Of this type, out of what is no scalar."""
+    return others if len(kinds - _SCALARS) == 1 else [one for one in others if type(one) is kind]
 
 
 # -- collections
@@ -256,40 +340,56 @@ def _each(items: Iterable[tuple[Any, Any]], check: Check, place: str = "[{}]") -
         raise
 
 
-def _array(origin: Any, check: Check) -> Look:
+def _array(origin: Any, check: Check) -> Check:
     def look(value: Any) -> None:
         if type(value) is not origin:
             raise _unexpected(origin, value)
-        if not check.fit(value):
+        if not check.at_once.issuperset(map(type, value)):
             _each(enumerate(value), check)
 
-    return look
+    def fit(values: list[Any]) -> bool:
+        return not values or (_are(origin, values) and check.fit(list(chain.from_iterable(values))))
+
+    return Check(frozenset(), look, fit)
 
 
-def _row(checks: list[Check]) -> Look:
+def _row(checks: list[Check]) -> Check:
     def look(value: Any) -> None:
         if type(value) is not tuple or len(value) != len(checks):
             raise _unexpected(tuple, value)
         for at, check in enumerate(checks):
             _each([(at, value[at])], check)
 
-    return look
+    def fit(values: list[Any]) -> bool:
+        if not _are(tuple, values) or not set(map(len, values)) <= {len(checks)}:
+            return False
+        columns = zip(*values, strict=True)
+        return all(check.fit(list(column)) for check, column in zip(checks, columns, strict=False))
+
+    return Check(frozenset(), look, fit)
 
 
-def _dict(key: Check, check: Check) -> Look:
+def _dict(key: Check, check: Check, *, text_keys: bool = False) -> Check:
     def look(value: Any) -> None:
         if type(value) is not dict:
             raise _unexpected(dict, value)
-        if not key.fit(value):
+        if not key.at_once.issuperset(map(type, value)):
             _each(zip(value, value, strict=True), key, '["{}"]')
-        if not check.fit(value.values()):
+        if not check.at_once.issuperset(map(type, value.values())):
             _each(value.items(), check, '["{}"]')
 
-    return look
+    def fit(values: list[Any]) -> bool:
+        if not values:
+            return True
+        if not _are(dict, values) or not (text_keys or key.fit(list(chain.from_iterable(values)))):
+            return False
+        return check.fit(list(chain.from_iterable(map(dict.values, values))))
+
+    return Check(frozenset(), look, fit)
 
 
-_ANYTHING = Check(_SCALARS, _json, _flat)
-_plain_dict, _plain_list = _dict(_TEXT, _ANYTHING), _array(list, _ANYTHING)
+_ANYTHING = Check(_SCALARS, _json, _plain(text_keys=False))
+_plain_dict, _plain_list = _dict(_TEXT, _ANYTHING).look, _array(list, _ANYTHING).look
 
 
 # -- unions

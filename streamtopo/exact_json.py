@@ -13,6 +13,8 @@ import orjson
 
 Default = Callable[[Any], Any]
 OPTIONS = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_NON_STR_KEYS
+TEXT_KEYS = orjson.OPT_PASSTHROUGH_DATETIME
+"""Dicts whose keys are not exactly texts are refused."""
 SORTED = orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS
 """For keys, in addition: orjson sorts dicts, but not its own dataclasses."""
 
@@ -48,6 +50,12 @@ def dumps(value: Any, default: Default, options: int = OPTIONS) -> bytes:
         separators=(",", ":"),
         sort_keys=bool(options & orjson.OPT_SORT_KEYS),
     ).encode()
+
+
+def dumps_column(column: list[Any], default: Default | None, options: int = OPTIONS) -> list[bytes]:
+    """What `dumps` gives for each, but raises where an integer has more than 64 bits."""
+    write, options = orjson.dumps, options | orjson.OPT_APPEND_NEWLINE
+    return [write(value, default, options)[:-1] for value in column]
 
 
 def _scalar(value: Any, default: Default) -> Any:

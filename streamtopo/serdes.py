@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import marshal
 import struct
 import types
 import typing
@@ -13,9 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from streamtopo.checks import Look, check_returned, checker
+from streamtopo.checks import Fit, Look, check_returned, checker
 from streamtopo.errors import SerdeError, StreamtopoError, TopologyError
-from streamtopo.exact_json import OPTIONS, SORTED, dumps, loads, loads_column
+from streamtopo.exact_json import OPTIONS, SORTED, TEXT_KEYS, dumps, dumps_column, loads, loads_column
 from streamtopo.models import Misfit, converter, short_name, shown, to_json
 
 Convert = Callable[[Any], Any]
@@ -58,6 +57,9 @@ class Serde:
         if fast is not None:
             with contextlib.suppress(Exception):
                 return fast(column)
+            with contextlib.suppress(Exception):
+                converted = iter(fast([value for value in column if value is not None]))
+                return [None if value is None else next(converted) for value in column]
         at = None
         try:
             return [None if (at := value) is None else convert(value) for value in column]
@@ -214,7 +216,7 @@ def _bytes_column(column: list[Any]) -> list[Any]:
 
 
 def _checked(kind: Any, check: Look, write: Convert) -> Convert:
-    """One function for single values and for columns, so both take the same values."""
+    """For single values, and for columns of which one does not fit."""
     root = short_name(kind)
 
     def encode(value: Any) -> bytes:
@@ -234,21 +236,27 @@ def _json_writer(key: bool) -> Convert:
     return lambda value: dumps(value, to_json, options)
 
 
+def _fitting(encoded: list[bytes], column: list[Any], fit: Fit) -> list[bytes]:
+    """Raises where one of the values could be read as something else than it was."""
+    if fit(column):
+        return encoded
+    raise ValueError("a value does not fit")
+
+
 def _plain_json(kind: Any, key: bool = False) -> Serde:
-    """Read as it is. Where all that JSON has is good, whole columns are compared with what is read again."""
-    write = _json_writer(key)
-    encode = _checked(kind, checker(kind, key=key), write)
+    """Read as it is; keys of dicts are texts, and columns are written by what refuses others."""
+    look, fit = checker(kind, key=key, text_keys=True)
+    options = TEXT_KEYS | (SORTED if key else 0)
 
     def encode_column(column: list[Any]) -> list[bytes]:
-        whole = kind is Any or (kind in (dict, list) and set(map(type, column)) == {kind})
-        encoded = _compared(column, write) if whole else list(map(encode, column))
+        encoded = _fitting(dumps_column(column, None, options), column, fit)
         if b"null" in encoded:
             raise ValueError("a None is no JSON null")
         return encoded
 
     return Serde(
         "json",
-        encode,
+        _checked(kind, look, _json_writer(key)),
         _decoder(loads, "not JSON: {error}"),
         fast_encode=encode_column,
         fast_decode=loads_column,
@@ -256,20 +264,12 @@ def _plain_json(kind: Any, key: bool = False) -> Serde:
     )
 
 
-def _compared(column: list[Any], write: Convert) -> list[bytes]:
-    marshal.dumps(column)  # takes exact built-in types only, while a subclass may equal what is read
-    encoded = list(map(write, column))
-    if loads_column(encoded) != column:
-        raise ValueError("a value does not come back")
-    return encoded
-
-
-def _model_serde(kind: Any, encode: Convert, decode: Convert, decode_column: Columns) -> Serde:
+def _model_serde(kind: Any, encode: Convert, decode: Convert, encode_column: Columns, decode_column: Columns) -> Serde:
     return Serde(
         short_name(kind) if typing.get_origin(kind) else f"{kind.__module__}.{kind.__qualname__}",
         encode,
         _decoder(decode, f"not {short_name(kind)}: {{error}}"),
-        fast_encode=lambda column: list(map(encode, column)),
+        fast_encode=encode_column,
         fast_decode=decode_column,
         kind=kind,
     )
@@ -277,14 +277,17 @@ def _model_serde(kind: Any, encode: Convert, decode: Convert, decode_column: Col
 
 def _json_model(kind: Any, key: bool) -> Serde:
     build = converter(kind)
+    look, fit = checker(kind, key=key)
+    options = OPTIONS | (SORTED if key else 0)
 
     def convert(raw: Any) -> Any:
         return None if raw is None else build(raw)
 
     return _model_serde(
         kind,
-        _checked(kind, checker(kind, key=key), _json_writer(key)),
+        _checked(kind, look, _json_writer(key)),
         lambda data: convert(loads(data)),
+        lambda column: _fitting(dumps_column(column, to_json, options), column, fit),
         lambda column: list(map(convert, loads_column(column))),
     )
 
@@ -304,7 +307,13 @@ def _foreign(kind: Any, write: Convert, read: Convert) -> Serde:
     def decode(data: bytes) -> Any:
         return None if data == b"null" else read(data)
 
-    return _model_serde(kind, _checked(kind, check, encode), decode, lambda column: list(map(decode, column)))
+    def encode_column(column: list[Any]) -> list[bytes]:
+        encoded = list(map(write, _all(kind, column)))
+        return _fitting(encoded, column, lambda values: list(map(read, encoded)) == values)
+
+    return _model_serde(
+        kind, _checked(kind, check, encode), decode, encode_column, lambda column: list(map(decode, column))
+    )
 
 
 def _pydantic(kind: Any, key: bool) -> Serde:

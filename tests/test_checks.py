@@ -218,7 +218,7 @@ def alike(one: Any, other: Any) -> bool:
         return one == other
     if type(one) is not type(other):
         return False
-    if isinstance(one, float):
+    if isinstance(one, (float, Decimal)):
         return repr(one) == repr(other)
     if isinstance(one, (list, tuple)):
         return len(one) == len(other) and all(map(alike, one, other))
@@ -230,7 +230,7 @@ def alike(one: Any, other: Any) -> bool:
         )
     if dataclasses.is_dataclass(one):
         return all(alike(getattr(one, part.name), getattr(other, part.name)) for part in dataclasses.fields(one))
-    return (isinstance(one, Anonymous) and one.x == other.x) or bool(one == other) or repr(one) == repr(other) == "NaN"
+    return (isinstance(one, Anonymous) and one.x == other.x) or bool(one == other)
 
 
 def written(serde: Serde, value: Any) -> bytes | str:
@@ -254,7 +254,7 @@ def test_what_is_written_comes_back(kind: Any, key: bool, data: st.DataObject) -
         if isinstance(found, bytes):
             back = serde.decode(found)
             assert alike(value, back), (kind, value, found, back)
-            assert serde.decode_column([found]) == [back] or back != serde.decode(found)
+            assert alike(serde.decode_column([found])[0], back)
     if all(isinstance(found, bytes) for found in one_by_one):
         assert serde.encode_column(values) == one_by_one
     elif values:
@@ -328,7 +328,7 @@ NAN, INF = math.nan, math.inf
         (dict, {1: 2}, 'dict["1"]: expected str, got int 1'),
         (dict, {"a": "\ud800"}, "surrogates not allowed"),
         (dict[str, int], {"a": None}, 'dict[str, int]["a"]: expected int, got NoneType None'),
-        (int | str, 1.5, "expected int | str, got float 1.5"),
+        (int | list[bool], 1.5, "expected int | list[bool], got float 1.5"),
         (list[Line], [{"sku": "a"}], "[0]: expected Line, got dict {'sku': 'a'}"),
         (list[Line], [Gift(Sku("a"))], "[0]: expected Line, got Gift"),
         (Line, Gift(Sku("a")), "expected Line, got Gift"),
@@ -351,6 +351,47 @@ NAN, INF = math.nan, math.inf
 def test_refused(kind: Any, value: Any, text: str) -> None:
     for encode in (serde_of(kind).encode, lambda value: serde_of(kind).encode_column([value])):
         with pytest.raises(SerdeError, match=re.escape(text)):
+            encode(value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        (Any, [1, "a", 1.5, True, [], {}, {"a": [1.5, {"b": [None]}, [[]]]}]),
+        (dict, [{}, {"a": 1, "b": None, "c": 0.1}, {"a": {"b": {"c": [1, "d", {"e": 2.5}]}}, "f": [1, [2]]}]),
+        (dict[str, float], [{"a": 1, "b": -0.0}, {"a": 0.5}, {}]),
+        (dict[int, list[Line]], [{1: [Line(Sku("a"))]}, {2: []}]),
+        (int | float | str, [1, 1.5, "a"]),
+        (list[int | list[str] | None], [[1, ["a"], None]]),
+        (Line, [Line(Sku("a"), 1, 2, "b", True), Line(Sku("c"))]),
+        (Unequal, [Unequal(1)]),
+        (Tree, [Tree("a", [Tree("b", [Tree("c")]), Tree("d")]), Tree("e")]),
+        (Tag, [{}, {"name": "a"}, {"line": Line(Sku("a")), "more": [{"b": 1.5}]}]),
+        (list[tuple[str, int] | None], [[("a", 1), None], []]),
+        (list[Literal["a", 2] | None], [["a"], [2, None]]),
+        (set[int], [{1, 2}, set()]),
+        (Person, [Person(name="a", age=1), Person(name="b")]),
+        (Point, [Point(1, 2), Point(3)]),
+    ],
+    ids=str,
+)
+def test_whole_columns_are_checked_at_once(kind: Any, values: list[Any]) -> None:
+    serde = serde_of(kind)
+    fast = serde.fast_encode
+    assert fast is not None
+    assert fast(values) == [serde.encode(value) for value in values] == serde.encode_column([None, *values, None])[1:-1]
+
+
+TWICE: list[Any] = []
+TWICE += [TWICE, TWICE]
+FOREST = Tree("a")
+FOREST.leaves += [FOREST, FOREST]
+
+
+@pytest.mark.parametrize(("kind", "value"), [(list, TWICE), (Tree, FOREST), (Any, {"a": TWICE})], ids=["0", "1", "2"])
+def test_values_that_contain_themselves_are_refused(kind: Any, value: Any) -> None:
+    for encode in (serde_of(kind).encode, lambda value: serde_of(kind).encode_column([value])):
+        with pytest.raises(SerdeError, match="recursion"):
             encode(value)
 
 

@@ -32,12 +32,14 @@ GroupOf = Callable[[str], GroupState | None]
 PATH = "/rows"
 PAGE = 1000
 """Rows of one answer at most."""
+_REFUSED = (http.client.UNAUTHORIZED, http.client.FORBIDDEN, http.client.MISDIRECTED_REQUEST)
+"""What another token, other clocks, an older version or a name that is not allowed is answered with."""
 _FRESH = 0.05
 """Seconds for which it is remembered who has what."""
 
 
 class _NotNow(Exception):
-    """Whoever has the rows is coming or going, or is out of reach of what stands before it."""
+    """Whoever has the rows is coming or going, out of reach of what stands before it, or refuses to answer us."""
 
 
 class _NotBelieved(Exception):
@@ -121,7 +123,12 @@ class Peers:
             raise Restoring(place.store, place.task.partition)
         try:
             body = self._post(address, {"store": place.store, "partition": place.task.partition, **question})
-        except (OSError, http.client.HTTPException, _NotNow) as error:
+        except (
+            OSError,
+            UnicodeError,
+            http.client.HTTPException,
+            _NotNow,
+        ) as error:  # a name may be none that can be sent
             self._known = (0.0, {})
             said = f"{address} has it, and does not answer ({error or type(error).__name__})"
             raise NotOwner(place.store, place.task.partition, address, said) from error
@@ -179,10 +186,11 @@ class Peers:
         if self._signatures:
             headers["Authorization"] = self._signatures.of_question(address, PATH, body)
         answer = self._connections.post(address, PATH, body, headers)
-        if answer.status >= http.client.INTERNAL_SERVER_ERROR:
-            raise _NotNow(f"status {answer.status}")
         if answer.status != http.client.OK:
-            raise QueryError(f"{address} answered {answer.status}: {answer.body[:200].decode(errors='replace')}")
+            said = f"{answer.status}: {answer.body[:200].decode(errors='replace')}"
+            if answer.status >= http.client.INTERNAL_SERVER_ERROR or answer.status in _REFUSED:
+                raise _NotNow(said)
+            raise QueryError(f"{address} answered {said}")
         signature = answer.headers.get(ANSWER, "")
         if self._signatures and not self._signatures.is_of_answer(signature, headers["Authorization"], answer.body):
             raise _NotBelieved("does not know the token of this group, so its answer is not used")

@@ -24,12 +24,12 @@ class Hosts:
     def __init__(self, app: ASGIApp, allowed: Iterable[str]) -> None:
         """`*.example.com` allows all names below that one, and `*` all."""
         self._app = app
-        self._allowed = [name.lower() for name in allowed]
+        self._allowed = [_name(name) for name in allowed]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             name = _name(dict(scope["headers"]).get(b"host", b"").decode("latin-1"))
-            if not self._is_allowed(name):
+            if name and not self._is_allowed(name):  # browsers always send one; probes of load balancers may not
                 said = f'"{name:.100}" is not a name of this server; allow it with --web-allowed-hosts (allowed_hosts=)'
                 await JSONResponse({"error": said}, 421)(scope, receive, send)
                 return

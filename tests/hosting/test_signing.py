@@ -107,14 +107,14 @@ def test_a_server_answers_signed_questions_and_those_with_the_token(
 class Rogue(ThreadingHTTPServer):
     """Answers every question with the same."""
 
-    def __init__(self, answer: bytes) -> None:
+    def __init__(self, answer: bytes, status: int) -> None:
         got = self.got = []  # type: list[str]
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 got.append(f"{self.path} {self.headers}")
                 self.rfile.read(int(self.headers["Content-Length"]))
-                self.send_response(200)
+                self.send_response(status)
                 self.send_header("Content-Length", str(len(answer)))
                 self.send_header(ANSWER, "0" * 64)
                 self.end_headers()
@@ -128,9 +128,9 @@ class Rogue(ThreadingHTTPServer):
 
 
 @contextmanager
-def rogue_in(log: EmbeddedLog, answer: bytes) -> Iterator[Rogue]:
+def rogue_in(log: EmbeddedLog, answer: bytes, status: int = 200) -> Iterator[Rogue]:
     """It has all partitions of the group."""
-    with Rogue(answer) as rogue:
+    with Rogue(answer, status) as rogue:
         thread = Thread(target=rogue.serve_forever)
         thread.start()
         member = log.join("counting", [("in",)], address=rogue.address)
@@ -168,6 +168,26 @@ def test_what_is_no_answer_is_one_error(answer: bytes, url: str, log: EmbeddedLo
         until(lambda: asked_for(app, "a"))
         with pytest.raises(NotOwner, match="what it answers is not rows"):
             app.query("counts").get("a")
+
+
+@pytest.mark.parametrize("status", [401, 403, 421, 503])
+def test_one_that_refuses_us_has_rows_that_cannot_be_had_now(
+    status: int, url: str, log: EmbeddedLog, options: dict[str, Any]
+) -> None:
+    """As an older version does, or one whose clock is wrong: what is asked is not at fault."""
+    with rogue_in(log, b"clocks differ", status) as rogue, host(counting(), url, token=TOKEN, **options) as app:
+        until(lambda: asked_for(app, "a"))
+        with pytest.raises(NotOwner, match=rf"does not answer \({status}: clocks differ\)") as raised:
+            app.query("counts", wait="50ms").get("a")
+    assert raised.value.address == rogue.address
+
+
+def test_a_name_that_is_none_is_not_an_error_of_its_own(url: str, log: EmbeddedLog, options: dict[str, Any]) -> None:
+    member = log.join("counting", [("in",)], address="http://any..path:80/any/path")
+    until(lambda: len(member.poll(1, 0.01) or member.assignment()) == PARTITIONS)
+    with host(counting(), url, **options) as app:
+        until(lambda: asked_for(app, "a"))
+    member.leave()
 
 
 def asked_for(app: Any, key: str) -> bool:

@@ -11,7 +11,7 @@ import signal
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -255,6 +255,20 @@ def test_a_damaged_batch_without_a_checksum_cannot_crash_the_process(tmp_path: P
             connection.execute("UPDATE batches SET data = ? WHERE last_offset = 1", (flipped,))
         kinds[in_a_process(lambda: len(values(EmbeddedLog(tmp_path))))] += 1
     assert kinds.keys() <= {"3", "clear error"}
+
+
+def test_zeros_in_a_batch_without_a_checksum_are_damage(tmp_path: Path) -> None:
+    """What a disk gives back for what it lost."""
+    old_log(tmp_path, 2)
+    EmbeddedLog(tmp_path).close()
+    with closing(sqlite3.connect(tmp_path / "log.db")) as connection:
+        (data,) = connection.execute("SELECT data FROM batches WHERE last_offset = 1").fetchone()
+    for place in range(0, len(data), 8):
+        with closing(sqlite3.connect(tmp_path / "log.db")) as connection, connection:
+            zeros = data[:place] + bytes(len(data) - place)
+            connection.execute("UPDATE batches SET data = ? WHERE last_offset = 1", (zeros,))
+        with closing(EmbeddedLog(tmp_path)) as log, suppress(LogDamaged):  # where only values are zeros, they are read
+            values(log)
 
 
 # -- any bit

@@ -101,8 +101,8 @@ def opened(blob: Blob, source: TopicPartition) -> Any:
         batch = pa.ipc.open_stream(blob.data).read_next_batch()
         if blob.crc is None:
             _validate(batch, blob)
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise damaged(source, blob.base, blob.last, str(error)) from error
+    except (pa.ArrowException, OSError, ValueError, StopIteration) as error:
+        raise damaged(source, blob.base, blob.last, str(error) or "it ends before its records") from error
     return batch
 
 

@@ -24,6 +24,10 @@ _PATIENCE = 10.0
 """Seconds to wait for an answer."""
 _KEPT = 8
 """Connections to each process that are kept for the next question."""
+_PREFIX = "streamtopo-rows-"
+"""Of the folders' names."""
+_NEW = 60.0
+"""Seconds for which a folder may have no listener yet."""
 _PAUSE = 0.1
 """Seconds until the next attempt to accept one, where no descriptor was left."""
 
@@ -33,7 +37,8 @@ class Answering:
 
     def __init__(self, answer: Callable[[bytes], bytes]) -> None:
         self._answer = answer
-        self._folder = Path(tempfile.mkdtemp(prefix="streamtopo-"))  # for this user alone
+        _remove_left()
+        self._folder = Path(tempfile.mkdtemp(prefix=_PREFIX))  # for this user alone
         self._path = str(self._folder / "rows")
         try:
             self._listener = Listener(self._path, "AF_UNIX", backlog=64)
@@ -89,6 +94,25 @@ class Answering:
             with self._lock:
                 del self._connected[connection]
                 connection.close()
+
+
+def _remove_left() -> None:
+    """Folders of processes that were killed: nobody listens there any more."""
+    for folder in Path(tempfile.gettempdir()).glob(_PREFIX + "*"):
+        with suppress(OSError):
+            status = folder.lstat()
+            if status.st_uid == os.getuid() and time.time() - status.st_mtime > _NEW and not _is_listening(folder):
+                shutil.rmtree(folder)
+
+
+def _is_listening(folder: Path) -> bool:
+    with socket.socket(socket.AF_UNIX) as one:
+        one.setblocking(False)  # a process that is stopped may have a full queue
+        try:
+            one.connect(str(folder / "rows"))
+        except (ConnectionRefusedError, FileNotFoundError):
+            return False
+    return True
 
 
 def _hang_up(connection: Connection) -> None:

@@ -61,6 +61,33 @@ def test_one_that_is_killed_does_not_answer() -> None:
     neighbours.close()
 
 
+def test_folders_of_processes_that_were_killed_are_removed_by_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    folders = []
+    for _ in range(2):
+        environment = {**os.environ, "TMPDIR": str(tmp_path)}
+        command = [sys.executable, "-c", ANSWERING]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+            assert process.stdout
+            folders.append(Path(process.stdout.readline().strip().removeprefix(LOCAL)).parent)
+            process.kill()
+    old, new = folders
+    working = Answering(lambda question: question[::-1])
+    at_work = Path(working.address.removeprefix(LOCAL)).parent
+    mine = tmp_path / at_work.name.replace("rows", "other")
+    mine.mkdir()
+    for folder in (old, at_work, mine):
+        os.utime(folder, (0, 0))
+    Answering(lambda question: question).close()
+    assert set(tmp_path.iterdir()) == {new, at_work, mine}
+    neighbours = Neighbours()
+    assert neighbours.ask(working.address, b"abc") == b"cba"
+    neighbours.close()
+    working.close()
+
+
 @pytest.mark.parametrize("size", [3, 1_000_000])
 def test_one_that_is_stopped_is_waited_for_once_and_never_without_end(
     size: int, monkeypatch: pytest.MonkeyPatch

@@ -49,19 +49,26 @@ class Timestamp:
 
         Times past the bound do not move the partition's time.
         """
-        if self.take == "log":
-            times = log
-        elif isinstance(self.take, str):
-            times = each_row(functools.partial(_field, self.take), values)
-        elif not _asks_for_times(self.take):
-            times = each_row(self.take, keys, values)
-        else:
-            times = list(_one_by_one(self.take, keys, values, log, partition, bound))
+        times = self._taken(keys, values, log, partition, bound)
         for time in times:
             check_timestamp(time, "the timestamp function returned")
         if self.invalid == "skip" or min(times, default=0) >= 0:
             return times
         return list(self._valid(times, partition, bound))
+
+    def call_again(self, keys: list[Any], values: list[Any], known: list[int]) -> None:
+        """Call a function for what it changes in the values; its answers are known, and were found valid."""
+        if callable(self.take):
+            self._taken(keys, values, known, -1, FOREVER)
+
+    def _taken(self, keys: list[Any], values: list[Any], log: list[int], partition: int, bound: int) -> list[int]:
+        if self.take == "log":
+            return log
+        if isinstance(self.take, str):
+            return each_row(functools.partial(_field, self.take), values)
+        if not _asks_for_times(self.take):
+            return each_row(self.take, keys, values)
+        return list(_one_by_one(self.take, keys, values, log, partition, bound))
 
     def _valid(self, times: Iterable[int], partition: int, bound: int) -> Iterator[int]:
         for time in times:

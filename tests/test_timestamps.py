@@ -9,7 +9,7 @@ import pytest
 
 from streamtopo import StreamsBuilder, Times, Timestamp
 from streamtopo.errors import StepError, TopologyError
-from streamtopo.testing import Driver
+from streamtopo.testing import Driver, DriverRecord
 from streamtopo.timestamps import TimestampLike
 
 
@@ -92,3 +92,19 @@ def test_what_cannot_be() -> None:
         Timestamp("at", invalid="sometimes")  # type: ignore[arg-type]
     with pytest.raises(TopologyError, match="gives no timestamps"):
         StreamsBuilder("times").stream("in", timestamp=5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("take", ["at", lambda key, value: value["at"], lambda key, value, times: value["at"]])
+def test_what_is_done_again_keeps_the_times_it_had(take: str | Callable[..., int]) -> None:
+    """A step fails, so the round is done again: a function is asked again, and its invalid answers stay replaced."""
+
+    def check(value: Any) -> int:
+        return 10 // int(value["by"])
+
+    builder = StreamsBuilder("again")
+    stream = builder.stream("in", value=dict, timestamp=Timestamp(take, invalid="partition_time"))
+    stream.map_values(check, value=int).to("out")
+    one = Driver(builder.build(), on_error="skip")
+    one.send("in", {"at": 5, "by": 1})
+    one.send_all(DriverRecord("in", None, {"at": at, "by": by}, 0) for at, by in [(-1, 2), (7, 0), (-1, 5), (9, 10)])
+    assert [(record.value, record.timestamp) for record in one.records("out")] == [(10, 5), (5, 5), (2, 7), (1, 9)]

@@ -52,8 +52,8 @@ class Rows(NamedTuple):
         if source.raw:
             return self._replace(keys=self.raw_keys, values=self.raw_values)
         keys, values = source.key.decode_column(self.raw_keys), source.value.decode_column(self.raw_values)
-        if source.timestamp is not None and self.extracted and callable(source.timestamp.take):
-            source.timestamp.column(keys, values, self.timestamps, -1)
+        if source.timestamp is not None and self.extracted:
+            source.timestamp.call_again(keys, values, self.timestamps)
         return self._replace(keys=keys, values=values)
 
 

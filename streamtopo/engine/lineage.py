@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from functools import partial
 from hashlib import sha256
+from itertools import islice
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
@@ -20,6 +21,8 @@ from streamtopo.topology import Node, ProcessorNode, SinkNode, SourceNode, Topol
 
 _NUMBER = re.compile(r"-\d{10}(?!\d)")
 _PLAIN = (str, int, float, bytes)
+_MOST = 1000
+"""Functions may have tables of any size around them; this much of what a node has tells it from others."""
 _CONSTANTS = ("LOAD_CONST", "RETURN_CONST", "KW_NAMES", "LOAD_SMALL_INT")
 """Instructions that bring a value, in one version of Python or another."""
 
@@ -73,15 +76,20 @@ def _signature(node: Node) -> Iterator[str]:
 
 def _functions(thing: Any, seen: dict[int, Any]) -> Iterator[str]:
     """What can be said about the user's functions that are reached from here, alike in all versions of Python."""
-    if id(thing) in seen:
+    if id(thing) in seen or len(seen) >= _MOST:
         return
     seen[id(thing)] = thing
+    with suppress(Exception):  # objects that stand for others may fail at any question
+        yield from _found(thing, seen)
+
+
+def _found(thing: Any, seen: dict[int, Any]) -> Iterator[str]:
     own = not str(getattr(thing, "__module__", "")).startswith("streamtopo")
     if own and callable(thing):
         yield str(getattr(thing, "__qualname__", type(thing).__qualname__))
     if own and isinstance(thing, FunctionType):
         yield from sorted(set(_words(thing.__code__)))
-    for inner in _inside(thing, own=own):
+    for inner in islice(_inside(thing, own=own), _MOST):
         if not isinstance(inner, _PLAIN):
             yield from _functions(inner, seen)
         else:

@@ -39,6 +39,29 @@ def test_what_is_said_of_a_function(function: Any, words: list[str]) -> None:
     assert list(_functions(function, {})) == words
 
 
+class Lazy:
+    """Stands for an object that is not there yet, as those of web frameworks do."""
+
+    def __getattribute__(self, name: str) -> Any:
+        raise RuntimeError("outside of a request")
+
+
+def using(thing: Any) -> Callable[[str, str], str]:
+    return lambda key, value: str(thing)
+
+
+def test_functions_may_have_anything_around_them() -> None:
+    deep: list[Any] = []
+    for _ in range(10_000):
+        deep = [deep]
+    table = {str(number): [str(number)] for number in range(100_000)}
+    said = {
+        name: [*_functions(using(thing), {})] for name, thing in [("lazy", Lazy()), ("deep", deep), ("table", table)]
+    }
+    assert {name: words[0] for name, words in said.items()} == dict.fromkeys(said, "using.<locals>.<lambda>")
+    assert len(said["table"]) < 2000
+
+
 def counting(*groups: Callable[[str, str], str], more: bool = False) -> Topology:
     builder = StreamsBuilder("app")
     stream = builder.stream("in", *(["more"] if more else []), key=str, value=str)

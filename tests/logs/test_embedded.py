@@ -292,3 +292,18 @@ def test_a_log_is_as_it_was_when_it_is_opened_again(log: EmbeddedLog) -> None:
     assert len(drain(follower)) == 100
     assert follower.committed([T0, T1]) == at(3, 4)
     again.close()
+
+
+def test_an_sqlite_that_trusts_no_triggers_by_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it is when it was built with SQLITE_TRUSTED_SCHEMA=0."""
+    connect = sqlite3.connect
+
+    def distrusting(*arguments: Any, **options: Any) -> sqlite3.Connection:
+        connection: sqlite3.Connection = connect(*arguments, **options)
+        connection.execute("PRAGMA trusted_schema=OFF")
+        return connection
+
+    monkeypatch.setattr(sqlite3, "connect", distrusting)
+    with closing(EmbeddedLog(tmp_path)) as log:
+        log.write_note("a", "b")
+        assert log.note("a") == "b"

@@ -85,6 +85,7 @@ class Database:
                 "journal_size_limit=67108864",
                 "secure_delete=OFF",
                 "cache_size=-8000",
+                "trusted_schema=ON",  # some builds of SQLite do not let triggers call functions of the program
             ):
                 connection.execute(f"PRAGMA {setting}")
             connection.create_function("seal", -1, checksums.seal, deterministic=True)

@@ -113,7 +113,7 @@ class Restoration:
         if self._over:
             raise StoreError(
                 f'store "{self.spec.name}" cannot be restored in time: {reason}; '
-                f'give the topic "{self.changelog.topic}" a longer delete.retention.ms'
+                f'start again; on Kafka, give the topic "{self.changelog.topic}" a longer delete.retention.ms first'
             )
         self._over = True
         self.start = self.log.start(self.changelog)

@@ -13,7 +13,7 @@ from itertools import chain
 from math import isfinite
 from typing import Any, NamedTuple, Union
 
-from streamtopo.exact_json import dumps, loads
+from streamtopo.exact_json import dumps, dumps_column, loads, loads_column
 from streamtopo.models import Misfit, converter, hints_of, members_of, plain_type, short_name, shown, to_json
 
 Look = Callable[[Any], object]
@@ -88,7 +88,7 @@ class _Checks:
         if typing.is_typeddict(kind):
             return self._typed_dict(kind)
         if hasattr(kind, "model_validate") or hasattr(kind, "__struct_fields__"):
-            return _slow(_read_again(kind, _of_type(kind), operator.eq))
+            return _read_again(kind, _of_type(kind), operator.eq)
         return self._dataclass(kind) if dataclasses.is_dataclass(kind) else self._scalar(kind)
 
     def _scalar(self, kind: Any) -> Check:
@@ -104,7 +104,7 @@ class _Checks:
         checks = [self.of(member) for member in members]
         at_once = frozenset().union(*(check.at_once for check in checks))
         if not _told_apart(members):
-            return _slow(_read_again(kind, _any_of(kind, at_once, checks), _alike))
+            return _read_again(kind, _slow(_any_of(kind, at_once, checks)), _alike)
 
         def fit(values: list[Any]) -> bool:
             others = set(map(type, values)) - at_once
@@ -134,8 +134,9 @@ class _Checks:
             parts = zip(fields, columns(values), strict=False)
             return _are(kind, values) and all(check.fit(column) for (_, check), column in parts)
 
-        again = _has_code(kind)
-        check = _slow(_read_again(kind, look, _same_fields(names))) if again else Check(frozenset(), look, fit)
+        check = Check(frozenset(), look, fit)
+        if _has_code(kind):
+            check = _read_again(kind, check, _same_fields(names))
         self._built[kind] = check
         hints = hints_of(kind)
         fields.extend((name, self.of(hints[name])) for name in names)
@@ -206,10 +207,14 @@ def _named(fields: dict[str, Check], other: Check) -> Fit:
 
 def _columns(names: list[str]) -> Callable[[list[Any]], Iterable[list[Any]]]:
     """From objects to a column for each of these attributes; none where there are no objects."""
+    get = _getter(names)
     if len(names) == 1:
-        return lambda values: [list(map(operator.attrgetter(*names), values))]
-    get = operator.attrgetter(*names) if names else lambda value: ()
+        return lambda values: [list(map(get, values))]
     return lambda values: map(list, zip(*map(get, values), strict=True))
+
+
+def _getter(names: list[str]) -> Callable[[Any], Any]:
+    return operator.attrgetter(*names) if names else lambda value: ()
 
 
 def _unexpected(kind: Any, value: Any) -> Misfit:
@@ -438,22 +443,25 @@ def _any_of(kind: Any, at_once: frozenset[Any], checks: list[Check]) -> Look:
 # -- what is read again, because its type alone does not say whether it comes back
 
 
-def _read_again(kind: Any, first: Look, same: Callable[[Any, Any], Any]) -> Look:
+def _read_again(kind: Any, first: Check, same: Callable[[Any, Any], Any]) -> Check:
     read = converter(kind)
 
     def look(value: Any) -> None:
-        first(value)
+        first.look(value)
         check_returned(value, lambda: read(loads(dumps(value, to_json))), same)
 
-    return look
+    def fit(values: list[Any]) -> bool:
+        return first.fit(values) and all(map(same, map(read, loads_column(dumps_column(values, to_json))), values))
+
+    return Check(frozenset(), look, fit)
 
 
-def _of_type(kind: Any) -> Look:
+def _of_type(kind: Any) -> Check:
     def look(value: Any) -> None:
         if type(value) is not kind:
             raise _unexpected(kind, value)
 
-    return look
+    return Check(frozenset(), look, lambda values: _are(kind, values))
 
 
 def _has_code(kind: Any) -> bool:
@@ -462,7 +470,8 @@ def _has_code(kind: Any) -> bool:
 
 
 def _same_fields(names: list[str]) -> Callable[[Any, Any], bool]:
-    return lambda one, other: all(getattr(one, name) == getattr(other, name) for name in names)
+    get = _getter(names)
+    return lambda one, other: bool(get(one) == get(other))
 
 
 def _alike(one: Any, other: Any) -> bool:

@@ -19,6 +19,8 @@ from streamtopo.models import Misfit, converter, short_name, shown, to_json
 
 Convert = Callable[[Any], Any]
 Columns = Callable[[list[Any]], list[Any]]
+_FEW = 4
+"""Fewer values than these are checked faster one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,27 +238,36 @@ def _json_writer(key: bool) -> Convert:
     return lambda value: dumps(value, to_json, options)
 
 
-def _fitting(encoded: list[bytes], column: list[Any], fit: Fit) -> list[bytes]:
+def _checked_columns(encode: Convert, write: Columns, fit: Fit) -> Columns:
     """Raises where one of the values could be read as something else than it was."""
-    if fit(column):
-        return encoded
-    raise ValueError("a value does not fit")
+
+    def encode_column(column: list[Any]) -> list[bytes]:
+        if len(column) < _FEW:
+            return list(map(encode, column))
+        encoded = write(column)
+        if fit(column):
+            return encoded
+        raise ValueError("a value does not fit")
+
+    return encode_column
 
 
 def _plain_json(kind: Any, key: bool = False) -> Serde:
     """Read as it is; keys of dicts are texts, and columns are written by what refuses others."""
     look, fit = checker(kind, key=key, text_keys=True)
     options = TEXT_KEYS | (SORTED if key else 0)
+    encode = _checked(kind, look, _json_writer(key))
+    encode_checked = _checked_columns(encode, lambda column: dumps_column(column, None, options), fit)
 
     def encode_column(column: list[Any]) -> list[bytes]:
-        encoded = _fitting(dumps_column(column, None, options), column, fit)
+        encoded = encode_checked(column)
         if b"null" in encoded:
             raise ValueError("a None is no JSON null")
         return encoded
 
     return Serde(
         "json",
-        _checked(kind, look, _json_writer(key)),
+        encode,
         _decoder(loads, "not JSON: {error}"),
         fast_encode=encode_column,
         fast_decode=loads_column,
@@ -279,15 +290,16 @@ def _json_model(kind: Any, key: bool) -> Serde:
     build = converter(kind)
     look, fit = checker(kind, key=key)
     options = OPTIONS | (SORTED if key else 0)
+    encode = _checked(kind, look, _json_writer(key))
 
     def convert(raw: Any) -> Any:
         return None if raw is None else build(raw)
 
     return _model_serde(
         kind,
-        _checked(kind, look, _json_writer(key)),
+        encode,
         lambda data: convert(loads(data)),
-        lambda column: _fitting(dumps_column(column, to_json, options), column, fit),
+        _checked_columns(encode, lambda column: dumps_column(column, to_json, options), fit),
         lambda column: list(map(convert, loads_column(column))),
     )
 
@@ -309,7 +321,9 @@ def _foreign(kind: Any, write: Convert, read: Convert) -> Serde:
 
     def encode_column(column: list[Any]) -> list[bytes]:
         encoded = list(map(write, _all(kind, column)))
-        return _fitting(encoded, column, lambda values: list(map(read, encoded)) == values)
+        if list(map(read, encoded)) == column:
+            return encoded
+        raise ValueError("a value does not come back")
 
     return _model_serde(
         kind, _checked(kind, check, encode), decode, encode_column, lambda column: list(map(decode, column))

@@ -255,11 +255,12 @@ def test_what_is_written_comes_back(kind: Any, key: bool, data: st.DataObject) -
             back = serde.decode(found)
             assert alike(value, back), (kind, value, found, back)
             assert alike(serde.decode_column([found])[0], back)
-    if all(isinstance(found, bytes) for found in one_by_one):
-        assert serde.encode_column(values) == one_by_one
-    elif values:
-        with pytest.raises(SerdeError, match=re.escape(next(why for why in one_by_one if isinstance(why, str)))):
-            serde.encode_column(values)
+    for column in (values, values * 4):  # few are looked at one by one, many at once
+        if all(isinstance(found, bytes) for found in one_by_one):
+            assert serde.encode_column(column) == one_by_one * (len(column) // max(1, len(values)))
+        else:
+            with pytest.raises(SerdeError, match=re.escape(next(why for why in one_by_one if isinstance(why, str)))):
+                serde.encode_column(column)
 
 
 LARGE = 2**70
@@ -349,7 +350,7 @@ NAN, INF = math.nan, math.inf
     ],
 )
 def test_refused(kind: Any, value: Any, text: str) -> None:
-    for encode in (serde_of(kind).encode, lambda value: serde_of(kind).encode_column([value])):
+    for encode in (serde_of(kind).encode, lambda value: serde_of(kind).encode_column([value] * 4)):
         with pytest.raises(SerdeError, match=re.escape(text)):
             encode(value)
 
@@ -379,7 +380,9 @@ def test_whole_columns_are_checked_at_once(kind: Any, values: list[Any]) -> None
     serde = serde_of(kind)
     fast = serde.fast_encode
     assert fast is not None
-    assert fast(values) == [serde.encode(value) for value in values] == serde.encode_column([None, *values, None])[1:-1]
+    written = [serde.encode(value) for value in values]
+    assert fast(values * 4) == written * 4
+    assert serde.encode_column([*values, None] * 4) == [*written, None] * 4
 
 
 TWICE: list[Any] = []
@@ -390,7 +393,7 @@ FOREST.leaves += [FOREST, FOREST]
 
 @pytest.mark.parametrize(("kind", "value"), [(list, TWICE), (Tree, FOREST), (Any, {"a": TWICE})], ids=["0", "1", "2"])
 def test_values_that_contain_themselves_are_refused(kind: Any, value: Any) -> None:
-    for encode in (serde_of(kind).encode, lambda value: serde_of(kind).encode_column([value])):
+    for encode in (serde_of(kind).encode, lambda value: serde_of(kind).encode_column([value] * 4)):
         with pytest.raises(SerdeError, match="recursion"):
             encode(value)
 

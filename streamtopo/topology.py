@@ -22,6 +22,11 @@ class OperatorClock(Protocol):
     time: int
     """Milliseconds; -1 until it is set."""
 
+    @property
+    def limited(self) -> bool:
+        """Whether there are times that it does not follow."""
+        ...
+
     def observe(self, time: int) -> int:
         """Follow a row's time, unless that is too far ahead of the wall clock; returns the clock's time."""
         ...

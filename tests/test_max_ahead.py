@@ -258,6 +258,24 @@ def test_duplicates_of_it_are_found_too() -> None:
     assert [(one.key, one.timestamp) for one in driver.records("out")] == [("a", YEAR_3000), ("a", NOW), ("b", NOW + 1)]
 
 
+@pytest.mark.parametrize("chunk", [1, 10_000])
+def test_final_results_stay_final_when_the_time_of_a_record_ahead_comes_within_the_limit(chunk: int) -> None:
+    """The window's updates have its time from then on, to which stream time has not come."""
+    builder = StreamsBuilder("final")
+    counts = builder.stream("in", key=str, value=int).group_by_key().windowed_by(Windows.tumbling("10m", grace="1m"))
+    keys(counts.count().suppress(until_window_closes())).to("out")
+    start, minute = NOW // 600_000 * 600_000, 60_000
+    driver = Driver(builder.build(), wall_clock_ms=start, max_ahead="5m", chunk=chunk)
+    driver.send("in", 1, key="a", timestamp=start + 9 * minute)
+    driver.advance(wall_clock_ms=6 * minute)
+    before = [DriverRecord("in", "b", 1, start - later) for later in (2, 1)]
+    driver.send_all([*before, DriverRecord("in", "a", 1, start), *before])
+    assert driver.read("out") == []
+    driver.send("in", 1, key="c", timestamp=start + 11 * minute)
+    driver.send("in", 1, key="c", timestamp=start + 11 * minute)
+    assert [count for _, count in driver.read("out")] == [4, 2]
+
+
 def test_what_is_within_the_limit_moves_clocks() -> None:
     driver = Driver(topology(on_close), wall_clock_ms=NOW, max_ahead="1h")
     driver.send("in", 1, key="a", timestamp=NOW)

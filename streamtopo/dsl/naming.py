@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from streamtopo.errors import TopologyError
 from streamtopo.operators.stateless import each
@@ -12,6 +12,13 @@ from streamtopo.records import Step
 from streamtopo.serdes import Serde, SerdeLike, serde_of
 from streamtopo.stores import StoreSpec
 from streamtopo.topology import Bindings, Operator, ProcessorNode, SinkNode, SourceNode, Topology, valid_name
+
+
+class ClosingTime(NamedTuple):
+    after_end: int
+    """Milliseconds from a window's end on."""
+    clocks: tuple[str, ...]
+    """The names of those that have its stream time."""
 
 
 class Graph:
@@ -24,8 +31,8 @@ class Graph:
         self.repartitioned: dict[str, Any] = {}
         """Nodes whose streams were repartitioned for a join, under no name of the user's: other joins share that."""
         self._count = 0
-        self.closing: dict[str, int] = {}
-        """Nodes with windowed rows: how long after a window's end it closes."""
+        self.closing: dict[str, ClosingTime] = {}
+        """Nodes with windowed rows: when their windows close."""
 
     def name(self, prefix: str, given: str | None = None) -> str:
         """The given name or a numbered one; the count goes on in either case."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from streamtopo.dsl.naming import Graph
+from streamtopo.dsl.naming import ClosingTime, Graph
 from streamtopo.dsl.origin import Origin
 from streamtopo.durations import Duration, milliseconds
 from streamtopo.errors import TopologyError
@@ -80,11 +80,12 @@ def suppress(table: KTable, suppressed: Suppressed, name: str | None) -> KTable:
 def _rule(graph: Graph, node: str, suppressed: Suppressed) -> Rule:
     if suppressed.wait is not None:
         return Rule(suppressed.wait, max_records=suppressed.max_records, shut_down=suppressed.shut_down)
-    return Rule(_closing(graph, node), True, suppressed.max_records, suppressed.shut_down)
+    closing = _closing(graph, node)
+    return Rule(closing.after_end, True, suppressed.max_records, suppressed.shut_down, closing.clocks)
 
 
-def _closing(graph: Graph, node: str) -> int:
-    """How long after their end the windows that come to this node close: those of the aggregations above it."""
+def _closing(graph: Graph, node: str) -> ClosingTime:
+    """When the windows that come to this node close: those of the aggregations above it."""
     if node in graph.closing:
         return graph.closing[node]
     parents = graph.topology.nodes[node].parents
@@ -93,7 +94,8 @@ def _closing(graph: Graph, node: str) -> int:
             f'until_window_closes() follows "{node}", which is no aggregation in windows that close; '
             "give until_time_limit(…), or put windowed_by(…) before it"
         )
-    return max(_closing(graph, parent) for parent in parents)
+    several = [_closing(graph, parent) for parent in parents]
+    return ClosingTime(max(one.after_end for one in several), tuple(name for one in several for name in one.clocks))
 
 
 @dataclass

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from streamtopo.aggregators import Aggregator
 from streamtopo.dsl.finishing import check_said, finished, unsaid
 from streamtopo.dsl.ktable import KTable
-from streamtopo.dsl.naming import Graph, next_serde
+from streamtopo.dsl.naming import ClosingTime, Graph, next_serde
 from streamtopo.dsl.origin import KeptOrigin
 from streamtopo.durations import Duration, milliseconds
 from streamtopo.errors import TopologyError
@@ -19,7 +19,7 @@ from streamtopo.operators.keeping import Keeping
 from streamtopo.operators.session_windows import session_windows
 from streamtopo.operators.sliding_windows import sliding_windows
 from streamtopo.operators.time_windows import time_windows
-from streamtopo.operators.windowed import Aggregation, counting, reducing
+from streamtopo.operators.windowed import Aggregation, counting, progress_clocks, reducing
 from streamtopo.serdes import INT, Serde, SerdeLike
 from streamtopo.stores import Kind, StoreSpec
 from streamtopo.stores.layout import segment_of
@@ -153,7 +153,8 @@ class Layout:
         stores, uses = ((), (self.store,)) if shared else ((self.store,), ())
         graph.process(node, parents, Operator(open_step), stores, uses=uses)
         if not isinstance(self.windows, UnlimitedWindows):
-            graph.closing[node] = self.windows.after_end  # type: ignore[attr-defined]
+            clocks = progress_clocks(self.store, len(aggregation.adds))
+            graph.closing[node] = ClosingTime(self.windows.after_end, clocks)  # type: ignore[attr-defined]
         table = KTable(graph, node, self.key_on_topics(), self.value, origin)
         return table if late is None else _divided(table, late)
 

@@ -23,6 +23,10 @@ class OperatorClock:
     time: int = -1
     bound: Bound = field(default_factory=Bound)
 
+    @property
+    def limited(self) -> bool:
+        return self.bound.time < FOREVER
+
     def observe(self, time: int) -> int:
         """Follow a row's time, unless it is past the bound; returns the clock's time."""
         if self.time < time <= self.bound.time:

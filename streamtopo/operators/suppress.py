@@ -14,6 +14,7 @@ from streamtopo.records import NOTHING, Chunk, Headers
 from streamtopo.serdes import Serde
 from streamtopo.stores.state import State
 from streamtopo.topology import Bindings
+from streamtopo.windows import FOREVER
 
 _FRAME = struct.Struct(">Qqiii")
 _LENGTHS = struct.Struct(">ii")
@@ -42,6 +43,8 @@ class Rule:
     max_records: int | None = None
     shut_down: bool = False
     """If there are more, stop; otherwise the oldest go on early."""
+    clocks: tuple[str, ...] = ()
+    """The names of those that have the stream time of what makes the updates, by which windows close."""
 
 
 class Suppress:
@@ -50,6 +53,7 @@ class Suppress:
     def __init__(self, node: str, rule: Rule, state: State, bindings: Bindings) -> None:
         self._node, self._rule, self.state, self._dropped = node, rule, state, bindings.count
         self._clock = bindings.clock(state.spec.name)
+        self._above = [bindings.clock(name) for name in rule.clocks]
         self._held: set[Hashable] = set()
         self._due: list[tuple[int, bytes, Any]] = []
         self._filled = False
@@ -59,6 +63,7 @@ class Suppress:
         chunk = keyed(chunk, self._dropped)
         index = self.state.index(chunk.keys)
         rows = self.state.load([key for key in set(index) if key in self._held])
+        self._latest = self._latest_to_follow()
         puts, released = _Rows(), _Rows()
         headers = chunk.headers or [()] * len(chunk)
         old = chunk.old or [None] * len(chunk)
@@ -68,6 +73,9 @@ class Suppress:
             rows[kept] = held, held.time
             puts.add(place, kept, held)
             self._release(place, rows, puts, released)
+        if max(chunk.timestamps, default=-1) > self._latest:
+            self._clock.observe(self._latest)
+            self._release(len(chunk) - 1, rows, puts, released)
         return self._put(chunk, puts, released)
 
     def advance(self, moment: Chunk) -> Chunk:
@@ -77,6 +85,14 @@ class Suppress:
         puts, released = _Rows(), _Rows()
         self._release(0, self.state.load(()), puts, released)
         return self._put(moment.with_old([None]), puts, released)
+
+    def _latest_to_follow(self) -> int:
+        """What makes the updates may yet change windows that close after its stream time.
+
+        An update may have a later time: that of a record which was too far ahead when it came, and is not any more.
+        """
+        above = max((clock.time for clock in self._above), default=-1)
+        return above if above >= 0 and self._clock.limited else FOREVER
 
     def _release(self, place: int, rows: dict[Any, Any], puts: _Rows, released: _Rows) -> None:
         while self._due and self._is_due():
@@ -98,7 +114,8 @@ class Suppress:
     def _held_now(
         self, rows: dict[Any, Any], key: Any, kept: Hashable, value: Any, time: int, headers: Headers, old: Any
     ) -> Held:
-        self._clock.observe(time)
+        if time <= self._latest:
+            self._clock.observe(time)
         if kept in self._held:
             before: Held = rows[kept][0]
             return before._replace(time=time, value=value, headers=headers)

@@ -40,11 +40,15 @@ def reducing(reducer: Callable[[Any, Any], Any]) -> Aggregation:
     return Aggregation(lambda: None, (add,), lambda key, one, other: add(key, other, one))
 
 
+def progress_clocks(store: str, parents: int) -> tuple[str, ...]:
+    return tuple(f"{store}/{side}" for side in range(parents))
+
+
 class Progress:
     """Stream time as the operator sees it: for each parent, the latest timestamp so far."""
 
     def __init__(self, bindings: Bindings, store: str, parents: int) -> None:
-        self._clocks: list[OperatorClock] = [bindings.clock(f"{store}/{side}") for side in range(parents)]
+        self._clocks: list[OperatorClock] = [bindings.clock(name) for name in progress_clocks(store, parents)]
 
     def times(self, chunk: Chunk) -> list[int]:
         """The stream time at each row, itself included."""

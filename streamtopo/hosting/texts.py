@@ -6,10 +6,8 @@ from base64 import b64encode
 from collections.abc import Callable
 from typing import Any
 
-import orjson
-
-from streamtopo.errors import StreamtopoError
-from streamtopo.serdes import Serde
+from streamtopo.errors import SerdeError, StreamtopoError
+from streamtopo.serdes import JSON, Serde
 from streamtopo.stores import StoreSpec
 from streamtopo.stores.versions import Version
 
@@ -66,14 +64,14 @@ def shown_value(spec: StoreSpec, value: Any) -> Any:
 
 
 def shown(serde: Serde, value: Any) -> Any:
-    """What orjson can write: models as their JSON, bytes as text where they are text, else as base64."""
+    """What JSON can have: models as their JSON, bytes as text where they are text, else as base64."""
     if value is None or isinstance(value, str | int | float) or serde.name == "json":
         return value
     data = value if isinstance(value, bytes) else serde.encode(value)
     if not isinstance(value, bytes):
         try:
-            return orjson.loads(data)
-        except orjson.JSONDecodeError:
+            return JSON.decode(data)
+        except SerdeError:
             pass
     try:
         return data.decode()

@@ -8,6 +8,7 @@ import re
 import socket
 import threading
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 from urllib.parse import quote
@@ -273,18 +274,37 @@ async def test_keys_that_are_no_text(url: str, log: Log, options: dict[str, Any]
             assert json.loads((await client.get("/stores/orders?from=-10&to=-5")).text)["rows"][0]["key"] == -7
 
 
-async def test_integers_of_any_size_are_shown(url: str, log: Log, options: dict[str, Any]) -> None:
+LARGE = 10**23 + 1
+"""As a float it is another number."""
+
+
+@dataclass
+class Account:
+    balance: int
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "shown"),
+    [
+        (Serde("large", lambda number: str(number).encode(), int), LARGE, LARGE),
+        (dict, {"n": LARGE}, {"n": LARGE}),
+        (Account, Account(-LARGE), {"balance": -LARGE}),
+    ],
+    ids=["serde", "dict", "dataclass"],
+)
+async def test_integers_of_any_size_are_shown(
+    url: str, log: Log, options: dict[str, Any], kind: Any, value: Any, shown: Any
+) -> None:
     builder = StreamsBuilder("large")
-    large = Serde("large", lambda number: str(number).encode(), int)
-    builder.table("in", key=str, value=large, name="large").to_stream().to("out")
+    builder.table("in", key=str, value=kind, name="large").to_stream().to("out")
     async with host(builder, url, **options) as app:
         await app.ready(PATIENCE)
-        await app.produce("in", 1 << 70, key="ä")
+        await app.produce("in", value, key="ä")
         async with client_of(app) as client:
             while (answer := await client.get("/stores/large/ä")).status_code == 404:
                 await asyncio.sleep(0.001)
-            assert (answer.json()["key"], answer.json()["value"]) == ("ä", 1 << 70)
-            assert (await client.get("/stores/large")).json()["rows"] == [{"key": "ä", "value": 1 << 70}]
+            assert (answer.json()["key"], answer.json()["value"]) == ("ä", shown)
+            assert (await client.get("/stores/large")).json()["rows"] == [{"key": "ä", "value": shown}]
 
 
 async def test_keys_with_line_breaks_are_not_cut(app: AsyncApp, log: EmbeddedLog) -> None:

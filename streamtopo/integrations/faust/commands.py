@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 import faust
-import orjson
 from faust.cli import AppCommand, argument, option
 
 from streamtopo.drawing import FORMATS
 from streamtopo.errors import StreamtopoError
+from streamtopo.exact_json import dumps
 from streamtopo.hosting import Host
 from streamtopo.hosting.anywhere import asked_anywhere
 from streamtopo.hosting.query import Query
 from streamtopo.hosting.texts import key_of, shown_row
 from streamtopo.logs.opening import open_log
+from streamtopo.models import to_json
 from streamtopo.stores import Kind
 from streamtopo.stores.views import Pair
 
@@ -65,7 +66,7 @@ def _asked(host: Host, store: str, key: str | None, wait: str) -> Iterator[str]:
         asked_anywhere(host.topology, log, host.config, store, wait=wait, token=host.settings.token) as asked,
     ):
         for pair in _rows(asked, key):
-            yield orjson.dumps(shown_row(asked.spec, *pair)).decode()
+            yield dumps(shown_row(asked.spec, *pair), to_json).decode()
 
 
 def _rows(asked: Query, text: str | None) -> Iterable[Pair]:

@@ -31,6 +31,22 @@ from tests.logs.records import T0, T1, at, join, keyed, numbered, reader, rows, 
 RESTORE = "restore a copy"
 
 
+@pytest.fixture(autouse=True)
+def connections(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Closed at the end, as a log that is damaged is not always closed; Python 3.13 warns of those that are left."""
+    connect = sqlite3.connect
+    opened: list[sqlite3.Connection] = []
+
+    def remembered(*arguments: Any, **options: Any) -> sqlite3.Connection:
+        opened.append(connect(*arguments, **options))
+        return opened[-1]
+
+    monkeypatch.setattr(sqlite3, "connect", remembered)
+    yield
+    for connection in opened:
+        connection.close()
+
+
 def changed(path: Path, statement: str) -> None:
     """Change log.db as no streamtopo would."""
     with closing(sqlite3.connect(path / "log.db")) as connection, connection:

@@ -16,7 +16,7 @@ from starlette.convertors import Convertor, register_url_convertor
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -111,7 +111,7 @@ def application(
         Route(PATH, pages.peer, methods=["POST"], middleware=signed),
     ]
     hosts = [] if allowed_hosts is None else [Middleware(Hosts, allowed=allowed_hosts)]
-    handlers: dict[Any, Any] = {**REFUSALS, HTTPException: _refused}
+    handlers: dict[Any, Any] = {**REFUSALS, HTTPException: _refused, ClientDisconnect: _gone}
     made = Starlette(routes=routes, exception_handlers=handlers, middleware=[*hosts, Middleware(_AsAsked)])
     made.router.redirect_slashes = False  # it would redirect to whatever the request has as its Host
     return made
@@ -316,6 +316,11 @@ async def _restoring(request: Request, error: Exception) -> Response:
 async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     return JSON({"error": error.detail}, error.status_code, error.headers)
+
+
+async def _gone(request: Request, error: Exception) -> Response:
+    """It hung up in the middle of its body."""
+    return Response(status_code=_CLIENT_GONE)
 
 
 async def _not_there(request: Request, error: Exception) -> Response:

@@ -14,10 +14,12 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from starlette.types import Message
 
 from streamtopo.hosting.app import AsyncApp
 from streamtopo.hosting.peers import PATH
 from streamtopo.logs.embedded import EmbeddedLog
+from streamtopo.web import application as application_of
 from streamtopo.web import doors, guards
 from streamtopo.web.serving import Server
 from tests.cli.workers import application, committed, log_of, send
@@ -114,6 +116,18 @@ async def test_a_body_is_read_up_to_its_limit_only(app: AsyncApp, monkeypatch: p
     assert answer.status_code == 413
     assert "more than 10000 bytes" in answer.json()["error"]
     assert sent <= 12_000
+
+
+async def test_a_client_that_hangs_up_in_the_middle_of_its_body_is_no_error(app: AsyncApp) -> None:
+    async def receive() -> Message:
+        return {"type": "http.disconnect"}
+
+    async def send(message: Message) -> None:
+        pass
+
+    headers = [(b"content-type", b"application/json"), (b"content-length", b"9")]
+    scope = {"type": "http", "method": "POST", "path": PATH, "query_string": b"", "headers": headers}
+    await application_of(app)(scope, receive, send)
 
 
 async def test_a_server_closes_the_connection_of_a_body_that_is_too_large(app: AsyncApp) -> None:

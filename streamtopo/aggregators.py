@@ -54,7 +54,7 @@ def _itself(value: Any) -> Any:
 def sum(of: Of = _itself, *, value: SerdeLike | None = None) -> Aggregator:
     """Rows have the type of the stream's values, or with `of` floats; say `value=int` for whole numbers.
 
-    Where nobody said float, ints too large for one raise.
+    Unless float was declared, ints that are not exact as floats raise an error.
     """
     if of is _itself or value is not None:
         zero = 0.0 if value is float else 0

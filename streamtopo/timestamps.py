@@ -90,7 +90,7 @@ TimestampLike = str | Callable[..., int] | Timestamp
 class MaxAhead:
     """How far a record's time may be ahead of the wall clock; `then` is what to do with one that is further ahead.
 
-    "keep": it is processed, but no clock follows it. "skip": it is left out and counted. "fail": it fails.
+    "keep": it is processed, but does not move clocks. "skip": it is left out and counted. "fail": it fails.
     """
 
     limit: Duration = "1h"
@@ -108,7 +108,7 @@ class MaxAhead:
 
 
 MaxAheadLike = Duration | MaxAhead | None
-"""None: a record may be ahead as far as it likes; "default": as the worker has it."""
+"""None: there is no limit; "default": as the worker has it."""
 
 
 def max_ahead_of(given: MaxAheadLike) -> MaxAhead | Literal["default"] | None:

@@ -43,7 +43,7 @@ class Commands(click.Group):
         _open_what_is_closed()
         try:
             return super().main(*args, **extra)
-        except OSError as error:  # but for a broken pipe, which ends it without a word
+        except OSError as error:  # except a broken pipe, which ends the command silently
             _give_up_output()
             click.echo(f"Error: {error}", err=True)
             sys.exit(FAILED)

@@ -73,9 +73,7 @@ def describe(group: str, log: str, as_json: bool) -> None:
     with opened(log) as source:
         state = source.group(group)
         if state is None:
-            raise LogError(
-                f'there is no group "{group}" in {shown_url(log)}; streamtopo groups list shows those there are'
-            )
+            raise LogError(f'there is no group "{group}" in {shown_url(log)}; list the groups: streamtopo groups list')
         found = [standing._asdict() for standing in standings(source, state)]
     members = sorted(state.members)
     if as_json:

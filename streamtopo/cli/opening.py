@@ -57,7 +57,7 @@ def existing(log: Log, url: str, name: str, *, to_write: bool = False) -> Topic:
         return topics[name]
     close = get_close_matches(name, topics, 1)
     guess = f'did you mean "{close[0]}"? Else ' if close else ""
-    hint = f"create it: {CREATE.format(name)}" if to_write else "look at those there are: streamtopo topics list"
+    hint = f"create it: {CREATE.format(name)}" if to_write else "list the topics: streamtopo topics list"
     raise LogError(f'there is no topic "{name}" in {shown_url(url)}; {guess}{hint}')
 
 

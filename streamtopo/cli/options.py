@@ -12,7 +12,8 @@ from typing import Any, NamedTuple, TypeVar
 import click
 from click.core import ParameterSource
 
-from streamtopo.config import Guarantee, OnError, WorkerConfig, config_of, duration_or_none, size
+from streamtopo.config import Guarantee, OnError, WorkerConfig, config_of, size
+from streamtopo.config import duration_or_none as milliseconds_or_none
 from streamtopo.durations import milliseconds
 from streamtopo.errors import ConfigError, StreamtopoError
 from streamtopo.logs.opening import DEFAULT
@@ -99,8 +100,8 @@ def duration(value: str | int) -> int:
     return _checked(milliseconds, value)
 
 
-def duration_or_no_limit(value: str | int) -> int | None:
-    return _checked(duration_or_none, value)
+def duration_or_none(value: str | int) -> int | None:
+    return _checked(milliseconds_or_none, value)
 
 
 def bytes_size(value: str | int) -> int:
@@ -133,15 +134,17 @@ FIELDS = {
     "on_error": Field(click.Choice([policy.value for policy in OnError]), "What a record that fails does."),
     "guarantee": Field(click.Choice([one.value for one in Guarantee]), "At least once is faster on Kafka only."),
     "idle_advance": Field(duration, "Without records for so long stream time follows the clock; 0: it stands.", "0ms"),
-    "max_ahead": Field(duration_or_no_limit, "No clock follows a record that is further ahead; none: all do.", "1h"),
+    "max_ahead": Field(
+        duration_or_none, "Records further ahead of the wall clock do not move stream time; none: all do.", "1h"
+    ),
     "create_topics": Field(click.IntRange(min=0), "Create a missing topic with so many partitions; 0 refuses."),
     "no_create": Field(bool, "Create no topics at all: the internal ones must be there too."),
     "wait_for_topics": Field(duration, "Wait so long for topics that are missing.", "0ms"),
-    "accept_changes": Field(
-        bool, "Start although the topology no longer fits its state; what does not fit is deleted."
-    ),
+    "accept_changes": Field(bool, "Start although the topology no longer fits its state; delete what does not fit."),
     "keep_deletions": Field(
-        duration, "New changelogs keep deletions so long; 0: 10 minutes (embedded), or as the cluster does.", "0ms"
+        duration,
+        "How long new changelogs keep deletions; 0: 10 minutes (embedded), or the setting of the Kafka cluster.",
+        "0ms",
     ),
     "close_timeout": Field(duration, "After a signal, how long the last commit may take before it is given up.", "30s"),
 }

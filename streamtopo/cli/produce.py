@@ -82,7 +82,7 @@ def _keyed(separator: bytes) -> Parse:
         key, found, value = line.partition(separator)
         if not found:
             text = separator.decode(errors="backslashreplace")
-            raise SerdeError(f'there is no "{text}" in it; put it behind the key, or name another one')
+            raise SerdeError(f'there is no "{text}" in it; put it after the key, or name another separator')
         return Record(0, 0, key, value, now)
 
     return parse

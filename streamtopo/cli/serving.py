@@ -71,7 +71,7 @@ _OPTIONS = [
         default="",
         metavar="NAMES",
         show_envvar=True,
-        help="Names that requests may have as their Host, with commas between them, such as *.example.com; * is any.",
+        help="Names that the Host of a request may have, separated by commas, such as *.example.com; * allows any.",
     ),
 ]
 

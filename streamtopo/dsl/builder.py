@@ -57,7 +57,7 @@ class StreamsBuilder:
         `timestamp` says where a record's time is, in milliseconds: the name of a field of its value, or a function of
         (key, value) or (key, value, times); without it the log's timestamp counts. See `Timestamp` for invalid ones.
 
-        No clock follows a record that is further ahead of the wall clock than `max_ahead`, such as "10m"; None: all
+        Records further ahead of the wall clock than `max_ahead`, such as "10m", do not move stream time; None: all
         do; "default": the limit is the worker's. See `MaxAhead` for other things to do with such records.
         """
         node = self._graph.name("KSTREAM-SOURCE-", name)

@@ -1,4 +1,4 @@
-"""Records whose time is far ahead of the wall clock: which of them no clock follows, and what is said about them."""
+"""Records whose time is far ahead of the wall clock: they do not move clocks, and a warning names them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Ahead(NamedTuple):
     def check(self, times: list[int], latest: int) -> None:
         if (time := max(times, default=-1)) > latest:
             raise StreamtopoError(
-                f"its {in_words(time, latest - self.limit)}, and max_ahead of its source allows less; "
+                f"its {in_words(time, latest - self.limit)}, which is more than max_ahead of its source allows; "
                 'give then="keep" or then="skip" to go on with such records or without them'
             )
 
@@ -88,10 +88,10 @@ class Warnings:
             return
         self._warned_at[partition] = now
         logger.warning(
-            "%s offset %d: its %s. The record is processed, but no clock follows it: its windows close when the time "
-            "of others gets there. If the wall clock is wrong, set the clock of this machine. If your data is in the "
-            "future on purpose, give its source max_ahead=None, or start with --max-ahead none. To leave such records "
-            'out, give the source max_ahead=MaxAhead(then="skip")',
+            "%s offset %d: its %s. The record is processed, but does not move stream time: its windows close when "
+            "other records get there. If the wall clock is wrong, set the clock of this machine. If your data is in "
+            "the future on purpose, give its source max_ahead=None, or start with --max-ahead none. To leave such "
+            'records out, give the source max_ahead=MaxAhead(then="skip")',
             partition,
             offset,
             in_words(time, now),

@@ -12,7 +12,7 @@ from streamtopo.config import DURATIONS, WorkerConfig
 
 
 def command(app: str, config: WorkerConfig, lifeline: int, more: Sequence[str] = ()) -> list[str]:
-    """All options are given, here or by `environment`, so that pyproject.toml has no say any more."""
+    """All options are given, here or by `environment`, so pyproject.toml is not used."""
     return [
         *(sys.executable, "-m", "streamtopo", "worker", app),
         *(option for field in fields(config) for option in _option(field.name, getattr(config, field.name))),

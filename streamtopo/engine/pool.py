@@ -51,7 +51,7 @@ class _Place:
 class Pool:
     """All calls but `stop` from one thread; `wanted` and `paused` may be set from any.
 
-    `environment` goes beside the process's own. After `stop` a process has `within` seconds for its last commit.
+    `environment` is added to the process's own. After `stop` a process has `within` seconds for its last commit.
     """
 
     def __init__(

@@ -135,6 +135,9 @@ class Ending:
         self._timer.cancel()
 
     def _end(self) -> None:
-        logger.error("not stopped within %g s of the signal; ending without a commit, so nothing is lost", self._within)
+        logger.error(
+            "not stopped within %g s of the signal; ending without a commit: what was not committed is done again",
+            self._within,
+        )
         self._before()
         os._exit(1)

@@ -122,7 +122,7 @@ class Tasks:
         if now < waiting.warn_at:
             return waiting
         seconds = now - waiting.since
-        logger.warning("task %s has waited for its state for %.0f s; the others go on. %s", id, seconds, error)
+        logger.warning("task %s has waited for its state for %.0f s; the other tasks go on. %s", id, seconds, error)
         return waiting._replace(warn_at=now + _BETWEEN_WARNINGS)
 
     def _give_back(self, commit: Callable[[], object]) -> dict[TaskId, frozenset[TopicPartition]]:

@@ -151,7 +151,7 @@ class Peers:
             raise NotOwner(place.store, place.task.partition, None, said) from error
 
     def _owner(self, place: Place) -> str | None:
-        """The address of whoever works on the task's partitions; of any worker if the rows are everywhere."""
+        """The address of the worker that has the task's partitions; of any worker if the rows are everywhere."""
         topics, owners = self._plan().part(place.task.subtopology).topics, self.owners()
         if not topics:
             return next((address for address in owners.values() if address != self.address), None)

@@ -18,7 +18,7 @@ ANSWER = "Streamtopo-Signature"
 _VALID = 300
 """Seconds that the clocks of two machines may differ, for a question to be answered."""
 _ROUNDS = 100_000
-"""Of deriving a key from the token: a short token is harder to guess from what was signed with it."""
+"""Rounds of deriving the key from the token: they make a short token harder to guess from a signature."""
 
 
 class Signatures:

@@ -1,4 +1,4 @@
-"""Waiting for what cannot be had now: one thread looks for all who wait, and wakes them."""
+"""Waiting for rows that are not available now: one thread looks for all waiting queries, and wakes them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SELDOM = 1.0
 
 
 class Watch:
-    """Looks at something again and again, while anybody waits for it to change, and then wakes them all."""
+    """Looks at something again and again while callers wait for it to change, then wakes them all."""
 
     def __init__(self, look: Callable[[], object], pause: float = AGAIN) -> None:
         """`look` gives something that is equal as long as there is no change; `pause` is in seconds."""

@@ -180,7 +180,7 @@ class Log(Protocol):
     def delete_before(self, partition: TopicPartition, offset: int) -> None: ...
 
     def cleaned(self, partition: TopicPartition) -> Cleaned | None:
-        """None if the log does not know: then it can be told from times only (`delete.retention.ms`)."""
+        """None if the log does not know: then only times can show it (`delete.retention.ms`)."""
         ...
 
     def join(

@@ -1,4 +1,4 @@
-"""Open files: a store on disk needs several of them, and a process may have only so many."""
+"""Open files: a store on disk needs several of them, and a process may only open a limited number."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from streamtopo.errors import StoreFailed
 A_TASK = 10
 """Seven for an empty store of RocksDB, and some for its files."""
 SPARE = 48
-"""What the log, queries and the program itself are left."""
+"""Left for the log, for queries and for the program itself."""
 
 
 def raise_limit() -> None:
-    """For a process that is a worker's alone: it may open as many files as the system allows it."""
+    """For a process that only runs a worker: let it open as many files as the system allows."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def lacking(tasks: int) -> str | None:
-    """What to say if there are not enough for so many more tasks on disk."""
+    """The error if there are not enough files for this many more tasks with state on disk."""
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = _opened() + tasks * A_TASK + SPARE
     if limit == resource.RLIM_INFINITY or needed <= limit:
@@ -35,7 +35,7 @@ def lacking(tasks: int) -> str | None:
 
 
 def check() -> None:
-    """Before one more task is opened: without this, whoever is next to open a file would fail, in its own words."""
+    """Call it before a task is opened; else the next code that opens any file fails, with an unclear error."""
     if reason := lacking(1):
         raise StoreFailed(reason)
 

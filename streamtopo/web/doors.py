@@ -13,9 +13,9 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 _MOST = 1000
-"""Connections at once, of a process that may have enough open files:"""
+"""Most connections at once, if the process may open enough files."""
 _SHARE = 4
-"""they may be one in so many of its open files."""
+"""Connections may be one in this many of the files that the process may open."""
 _PATIENCE = 10.0
 """Seconds for a request to come in, from the connection or its first byte on; and for a client to read anything."""
 _MOST_HEAD = 64_000

@@ -12,7 +12,7 @@ from streamtopo.topology import Topology
 from streamtopo.windows import FOREVER
 
 WAIT = r"^(([0-9]{1,4}|[1-5][0-9]{4}|60000)ms|([1-5]?[0-9](\.[0-9]{1,3})?|60)s|1m)$"
-"""Up to a minute: who waits longer asks again."""
+"""Up to a minute: clients that wait longer ask again."""
 MOST_ROWS = 10_000
 MOST_PARTITIONS = 1 << 31
 
@@ -38,7 +38,7 @@ def description(topology: Topology, plan: Plan, *, with_token: bool = False) -> 
         _parameter("reverse", "query", {"type": "boolean"}, "Begin with the last key."),
         _parameter("limit", "query", _number(MOST_ROWS), "How many rows at most; 100 if it is not given."),
     ]
-    prefix = _parameter("prefix", "query", _STRING, "What the bytes of the keys begin with, instead of from and to.")
+    prefix = _parameter("prefix", "query", _STRING, "The bytes that keys begin with, instead of from and to.")
     form = _parameter("format", "query", {"type": "string", "enum": list(FORMATS)}, "How to draw it.")
     guarded = {
         "/stores": _get("The stores of the topology, with their types.", [], 503),

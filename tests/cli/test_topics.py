@@ -102,7 +102,7 @@ def test_delete_takes_the_topic_away(run: Run, log: Log) -> None:
 
 
 LIST, CREATE = (
-    "look at those there are: streamtopo topics list",
+    "list the topics: streamtopo topics list",
     "create it: streamtopo topics create {} --partitions 4",
 )
 

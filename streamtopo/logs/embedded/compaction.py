@@ -15,7 +15,7 @@ from streamtopo.logs.embedded.storage import Stored
 from streamtopo.records import TopicPartition
 
 A_KEY = 125
-"""Bytes that a key takes in a dict with its offset, beside its own length."""
+"""Bytes that a key takes in a dict with its offset, in addition to its own length."""
 LEAST = 1000
 """Records that must have come since the last compaction to make another one worth it."""
 LOOK = 512

@@ -1,4 +1,4 @@
-"""Reads all of a log to find what is damaged, and goes on behind it."""
+"""Reads all of a log to find what is damaged, and goes on after it."""
 
 from __future__ import annotations
 

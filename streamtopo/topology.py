@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, Protocol, Self, TypeVar
 
 from streamtopo.errors import TopologyError
 from streamtopo.names import names_or_pattern as names_or_pattern
@@ -14,6 +14,7 @@ from streamtopo.serdes import Serde, SerdeLike, serde_of
 from streamtopo.stores import StoreSpec
 from streamtopo.timestamps import MaxAhead, MaxAheadLike, Timestamp, TimestampLike, max_ahead_of, timestamp_of
 
+T = TypeVar("T")
 Partitioner = Callable[[str, Any, Any, int], int | None]
 """(topic, key, value, number of partitions) -> a partition, or None for the usual one."""
 
@@ -49,6 +50,10 @@ class Bindings(Protocol):
 
     def clock(self, name: str) -> OperatorClock:
         """A time that an operator keeps; it is committed, restored and rolled back with the task."""
+        ...
+
+    def shared(self, name: str, make: Callable[[], T]) -> T:
+        """An object that several steps of the task use, made by the first of them; after a rollback it is a new one."""
         ...
 
     def count(self, counter: str, rows: int = 1) -> None:

@@ -149,7 +149,7 @@ class ForeignKeyJoin:
         return source
 
     def _unanswered(self, bindings: Bindings, topic: str) -> foreign_key.Unanswered | None:
-        return None if self.left else foreign_key.Unanswered(bindings, topic)
+        return None if self.left else bindings.shared(topic, lambda: foreign_key.Unanswered(bindings, topic))
 
     @property
     def _sides(self) -> foreign_key.Sides:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import orjson
 
@@ -34,6 +34,7 @@ from streamtopo.topology import ProcessorNode, SinkNode, Subtopology, Topology
 from streamtopo.windows import FOREVER
 
 logger = logging.getLogger("streamtopo")
+T = TypeVar("T")
 
 
 class TaskId(NamedTuple):
@@ -114,6 +115,7 @@ class Task:
         self._round: Round | None = None
         self._found: tuple[list[tuple[Part, int]], list[int]] | None = None
         self._processors: list[ProcessStep] = []
+        self._shared: dict[str, Any] = {}
         self._saved = self._marked = self._memory()
         self.idling = Idling(options.wall_clock)
         self._at_once = min([options.chunk, *_limits(subtopology)])
@@ -314,6 +316,12 @@ class Task:
     def clock(self, name: str) -> OperatorClock:
         return self._clocks[name]
 
+    def shared(self, name: str, make: Callable[[], T]) -> T:
+        if name not in self._shared:
+            self._shared[name] = make()
+        found: T = self._shared[name]
+        return found
+
     def count(self, counter: str, rows: int = 1) -> None:
         if rows:
             self._dropped[counter] += rows
@@ -399,6 +407,7 @@ class Task:
         for partition, time in memory.input_times.items():
             self.inputs[partition].time = time
         self._close_processors()
+        self._shared.clear()
         self.punctuations.restart(memory.timetable)
         self._round, self._found = None, None
         self.program = Program(

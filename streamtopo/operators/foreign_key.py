@@ -6,6 +6,7 @@ An answer carries the hash of the left value it was asked for; if the left row h
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from itertools import compress
 from typing import Any, NamedTuple
@@ -32,6 +33,8 @@ from streamtopo.topology import Bindings
 Extract = Callable[[Any, Any], Any]
 """(key, value of a left row) -> the key of a row of the other table, or None."""
 Told = Iterable[tuple[Any, Instruction]]
+_KNOWN_ROWS = 10_000
+"""Rows of which it is remembered that their answers are missing; of more, only how many."""
 
 
 # -- with the left table
@@ -56,31 +59,48 @@ class Sides(NamedTuple):
 
 
 class Unanswered:
-    """How many answers to cancelled subscriptions of an inner join have not come yet, in one task of the left table.
+    """The left rows of an inner join whose cancelled subscriptions are not answered yet, in one task of the left table.
 
     Such an answer deletes what was joined, unless the left row is there again when it comes: then it is dropped, as
-    answers to older rows are. So while one is missing, a row without a subscription asks for an answer in any case.
-    It is no matter if the missing answer is that of another row: then a row that was never joined is deleted.
+    answers to older rows are. So a row that is put again before it asks for an answer in any case.
+
+    Two clocks say, also after a restart, how many answers are missing; the rows are known only for subscriptions that
+    were cancelled since then. While others are missing, they may be those of any row: then a row that was never joined
+    may be deleted.
     """
 
     def __init__(self, bindings: Bindings, name: str) -> None:
         self._cancelled = bindings.clock(f"{name} cancelled")
         self._answered = bindings.clock(f"{name} answered")
-        self._seen = self._answered.time
-        """The answers until the last commit: those since then may come after the rows that are subscribed now."""
+        self._of_any_row = self._cancelled.time - self._answered.time
+        self._by_key: Counter[bytes] = Counter()
+        self._since_commit: list[bytes] = []
+        """Rows that were answered since the last commit: in this round, maybe after the rows that subscribe now."""
 
-    def __bool__(self) -> bool:
-        return self._cancelled.time > self._seen
+    def waits_for(self, key: bytes) -> bool:
+        return self._of_any_row > 0 or key in self._by_key
 
-    def cancelled(self) -> None:
+    def cancelled(self, key: bytes) -> None:
         self._cancelled.time += 1
+        self._by_key[key] += 1
+        if len(self._by_key) > _KNOWN_ROWS:
+            self._of_any_row += self._by_key.total()
+            self._by_key.clear()
 
-    def answered(self, answers: int) -> None:
+    def answered(self, keys: list[bytes]) -> None:
         """Older versions counted no cancelled subscriptions; answers to theirs are not counted either."""
-        self._answered.time = min(self._answered.time + answers, self._cancelled.time)
+        self._answered.time = min(self._answered.time + len(keys), self._cancelled.time)
+        self._since_commit += keys
 
     def committing(self) -> None:
-        self._seen = self._answered.time
+        for key in self._since_commit:
+            if key not in self._by_key:
+                self._of_any_row = max(self._of_any_row - 1, 0)
+            elif self._by_key[key] > 1:
+                self._by_key[key] -= 1
+            else:
+                del self._by_key[key]
+        self._since_commit.clear()
 
 
 class Subscribe:
@@ -128,9 +148,9 @@ class Subscribe:
     def _subscription(self, instruction: Instruction, hash: bytes, key: bytes, *, is_new: bool) -> Subscription:
         if self._unanswered is not None:
             if instruction is Instruction.CANCEL_AND_TELL:
-                self._unanswered.cancelled()
+                self._unanswered.cancelled(key)
                 hash = NO_HASH
-            elif is_new and self._unanswered:
+            elif is_new and self._unanswered.waits_for(key):
                 instruction = Instruction.TELL
         return Subscription(instruction, hash, key, self._partition)
 
@@ -196,7 +216,8 @@ def resolve(
     def step(chunk: Chunk) -> Chunk:
         chunk, rows = lookup.split(chunk)
         if unanswered is not None:
-            unanswered.answered(sum(answer.hash == NO_HASH for answer in chunk.values))
+            cancelled = compress(chunk.keys, [answer.hash == NO_HASH for answer in chunk.values])
+            unanswered.answered([key for key in sides.key.encode_column(list(cancelled)) if key is not None])
         own = [row and row[0] for row in rows]
         mask = list(map(usable, chunk.keys, own, hashes_of(sides.value, own), chunk.values))
         if not all(mask):

@@ -55,7 +55,9 @@ def test_sensors_from_the_command_line(tmp_path: Path, monkeypatch: pytest.Monke
     device = 's1:{"site": "hill", "limit": 24.0}\n'
     streamtopo("produce", "devices", "--key-separator", ":", given=device)
     streamtopo("produce", "readings", "--key-separator", ":", given="\n".join(READINGS))
-    running = Running(tmp_path, APP, "--on-error", "skip", "--create-topics", "1", "--cache", "0", "--max-ahead", "none")
+    running = Running(
+        tmp_path, APP, "--on-error", "skip", "--create-topics", "1", "--cache", "0", "--max-ahead", "none"
+    )
     try:
         until(lambda: behind(tmp_path) == 0)
         running.interrupt()

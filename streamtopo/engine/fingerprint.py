@@ -150,13 +150,18 @@ def compare(before: Mapping[str, Entry], now: Mapping[str, Entry]) -> Changes:
         raise FingerprintError(f"the state that the topology left behind is to be deleted: {_RESET}: {_UNFINISHED}")
     refused, news = {}, [name for name in now if name not in before] if before else []
     for name, was in before.items():
-        reasons = [f"{was['is']} -> gone"] if name not in now else [*_reasons(was, now[name])]
+        reasons = [_gone(was, before, now)] if name not in now else [*_reasons(was, now[name])]
         if name in now and not reasons:
             reasons = [*_moved(name, before, now)]
             news += [f"{name}, {line}" for line in _news(was, now[name])]
         if reasons:
             refused[name] = reasons
     return Changes(refused, sorted(news))
+
+
+def _gone(was: Entry, before: Mapping[str, Entry], now: Mapping[str, Entry]) -> str:
+    went = [*_changed(was["by"], now, before)] if "by" in was else []
+    return f"{was['is']} -> gone" + (f", and {went[0]} is made as it was: {_GENERATED}" if went else "")
 
 
 def _reasons(was: Entry, now: Entry) -> Iterator[str]:

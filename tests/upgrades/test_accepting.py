@@ -178,6 +178,15 @@ def test_stores_that_changed_places(home: Home, one: Any, two: Any) -> None:
     assert home.run(both(first, second))[0][1] == "1 11"
 
 
+def test_a_store_whose_number_changed_is_named_with_the_one_that_it_became(home: Home) -> None:
+    home.put("in", *TEN)
+    home.run(both(named("1", "in", by_value)))
+    with pytest.raises(
+        FingerprintError, match=r"-0{9}2: .* -> gone, and store KSTREAM-\S* is made as it was: generated"
+    ):
+        home.run(both(counting, named("1", "in", by_value)))
+
+
 @pytest.mark.parametrize("edited", [by_length, lambda key, value: value.upper(), starting(2)])
 def test_a_function_that_is_edited_in_place(home: Home, edited: Any) -> None:
     home.put("in", *TEN)

@@ -238,8 +238,10 @@ def answered(local: Committed, plan: Callable[[], Plan], question: bytes) -> byt
     """The same as bytes, for processes of the same machine."""
     try:
         return orjson.dumps(answer(local, plan(), orjson.loads(question)))
-    except (StreamtopoError, ValueError, KeyError, TypeError) as error:
+    except (QueryError, ValueError, KeyError, TypeError) as error:
         return orjson.dumps({"error": f"{type(error).__name__}: {error}"})
+    except StreamtopoError:  # it has only begun, or a store could not be read: over HTTP a status of 500 and more
+        return orjson.dumps({"refused": "not now"})
 
 
 def _text(data: bytes) -> str:

@@ -13,11 +13,16 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from streamtopo import host
 from streamtopo.hosting import neighbours as module
+from streamtopo.hosting.app import App
 from streamtopo.hosting.neighbours import LOCAL, Answering, Neighbours
+from streamtopo.hosting.peers import answered
+from tests.hosting.conftest import counting
 
 ANSWERING = """
 import signal
@@ -132,3 +137,18 @@ def test_answers_go_on_after_there_was_no_descriptor_left() -> None:
             os.close(one)
         neighbours.close()
         answering.close()
+
+
+def test_one_that_has_only_begun_is_to_be_asked_later(url: str, options: dict[str, Any]) -> None:
+    app = host(counting(), url, create_topics=1, **options)
+    begun = App(app.topology, app.log, app.config, app.settings)
+
+    def asked(one: App, store: str) -> str:
+        question = b'{"store": "%s", "partition": 0, "key": "YQ=="}' % store.encode()
+        return answered(one.stores.local, one.stores.plan, question).decode()
+
+    assert asked(begun, "counts") == '{"refused":"not now"}'
+    with app as working:
+        working.ready("60s")
+        assert asked(working, "counts") == '{"row":null}'
+        assert asked(working, "others").startswith('{"error":"UnknownStore: there is no store')

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -184,10 +183,7 @@ class Driver:
 
     def dropped(self) -> dict[str, int]:
         """How many rows were dropped, by reason, since the last restart."""
-        counted: Counter[str] = Counter()
-        for task in self.worker.tasks.values():
-            counted.update(task.dropped)
-        return dict(counted)
+        return self.worker.metrics().dropped
 
     # -- inside
 

@@ -127,6 +127,11 @@ class Task:
         """How many rows were dropped, by reason."""
         return dict(self._left_out + self._dropped)
 
+    @property
+    def dropped_for_good(self) -> Counter[str]:
+        """The same without what was not committed: whoever has the task next drops that again."""
+        return self._left_out + self._saved.dropped
+
     # -- inputs
 
     def open(self, partitions: Mapping[TopicPartition, Position]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
@@ -58,6 +59,10 @@ class Tasks:
     ) -> None:
         self.ready: dict[TaskId, Task] = {}
         self.opening: dict[TaskId, Opening] = {}
+        self.dropped_before = Counter[str]()
+        """How many rows were dropped by tasks that are closed now, by reason."""
+        self.ahead_before = 0
+        """How many records they had that were too far ahead."""
         self._assigned: frozenset[TopicPartition] = frozenset()
         self._most_missing = 0
         self._in_use: dict[TaskId, Waiting] = {}
@@ -234,4 +239,6 @@ class Tasks:
     def _close(self, id: TaskId) -> None:
         task = self.opening.pop(id).task if id in self.opening else self.ready.pop(id, None)
         if task is not None:
+            self.dropped_before.update(task.dropped_for_good)
+            self.ahead_before += task.ahead
             task.close()

@@ -172,7 +172,7 @@ class Worker:
         return self._measure() if threading.get_ident() == self._thread else self._measured
 
     def _measure(self) -> Metrics:
-        dropped: Counter[str] = Counter()
+        dropped = Counter(self._tasks.dropped_before)
         for task in self.tasks.values():
             dropped.update(task.dropped)
         return Metrics(
@@ -185,7 +185,7 @@ class Worker:
             self.skipped,
             dict(dropped),
             self.paused,
-            sum(task.ahead for task in self.tasks.values()),
+            self._tasks.ahead_before + sum(task.ahead for task in self.tasks.values()),
         )
 
     # -- one turn

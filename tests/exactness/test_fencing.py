@@ -49,6 +49,23 @@ def test_a_worker_that_gets_its_partition_back_begins_from_what_the_other_did() 
     assert zombie.store("counts").get("k") == 3
 
 
+def test_what_was_dropped_is_counted_by_the_worker_that_committed_it() -> None:
+    """Also when another one has the partition by now; what was not committed is dropped, and counted, there."""
+    log = MemoryLog()
+    first = Driver(counting(), log=log)
+    first.send("in", "v", key=None)
+    first._append("in", None, b"v", 0, (), -1)
+    with patch.object(first.worker._pace, "due", return_value=False):
+        while not first.worker._pace.undurable:
+            first.worker.run_once()
+    assert first.dropped() == {"null key or value": 2}
+    first.worker.member.evict()  # type: ignore[attr-defined]
+    second = Driver(counting(), log=log)
+    first.run()
+    assert first.worker.tasks == {}
+    assert (first.dropped(), second.dropped()) == ({"null key or value": 1}, {"null key or value": 1})
+
+
 def test_two_workers_share_the_partitions_and_hand_them_over() -> None:
     log = MemoryLog()
     first = Driver(counting(), log=log, partitions=4)

@@ -139,6 +139,21 @@ def test_its_processor_is_closed_with_the_worker() -> None:
     assert closed == ["closed", "closed"]
 
 
+def test_a_row_that_its_store_cannot_hold_is_named_or_skipped() -> None:
+    builder = StreamsBuilder("rows")
+    builder.global_table("in", key=str, value=dict, name="rows")
+    builder.stream("other", key=str, value=str).to("out")
+    driver = Driver(builder.build())
+    with pytest.raises(StepError, match=r"store rows.*in/0 offset 0: the value does not fit: expected dict, got str"):
+        driver.send_bytes("in", b'"text"', key=b"a")
+    driver = Driver(builder.build(), on_error="skip")
+    driver.send("in", {"n": 1}, key="a")
+    driver.send_bytes("in", b'"text"', key=b"a")
+    driver.send("in", {"n": 2}, key="b")
+    assert dict(driver.store("rows").all()) == {"a": {"n": 1}, "b": {"n": 2}}
+    assert driver.worker.metrics().skipped == 1
+
+
 def test_a_record_that_its_processor_cannot_take_is_named_or_skipped() -> None:
     with pytest.raises(StepError, match="numbers/0 offset 1"):
         send_numbers(Driver(summing()))

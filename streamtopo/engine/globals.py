@@ -11,6 +11,7 @@ from streamtopo.engine.looking import Looking
 from streamtopo.engine.outbox import Outbox
 from streamtopo.engine.stations import Failure
 from streamtopo.engine.task import Options, Task, TaskId
+from streamtopo.errors import SerdeError
 from streamtopo.logs import Log
 from streamtopo.records import Position, TopicPartition
 from streamtopo.stores.memory import MemoryStore
@@ -105,8 +106,10 @@ class Globals:
         remembered = entry.remembered()
         try:
             entry.run(fresh=False)
-        except Failure:
+            changes = entry.task.take_changes()
+        except (Failure, SerdeError):
             entry.task.rollback()
             remembered.run_carefully(reject)
-        entry.task.write(entry.task.take_changes(), {})
+            changes = entry.task.take_changes()
+        entry.task.write(changes, {})
         entry.task.committed()

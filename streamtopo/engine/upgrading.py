@@ -18,7 +18,7 @@ from dataclasses import replace
 
 from streamtopo.engine.fingerprint import STORE, TOPIC, Changes, Entry, Fingerprint, compare, note_of
 from streamtopo.errors import LogError
-from streamtopo.logs import Log
+from streamtopo.logs import Log, Topic
 from streamtopo.logs.groups import check_no_members
 from streamtopo.topology import Topology
 
@@ -33,7 +33,7 @@ def fitted(topology: Topology, log: Log, now: Mapping[str, Entry], *, accept: bo
     """The fingerprint to keep from now on; FingerprintError if something no longer fits and that is not accepted."""
     note, deadline = note_of(topology), time.monotonic() + _PATIENCE
     while True:
-        kept = Fingerprint.read(log.note(note))
+        kept = Fingerprint.read(text := log.note(note))
         changes = compare(kept.entries, now)
         if not kept.deleting:
             if not changes.refused:
@@ -42,10 +42,11 @@ def fitted(topology: Topology, log: Log, now: Mapping[str, Entry], *, accept: bo
                 return replace(kept, entries=now)
             if not accept:
                 raise changes.error()
-        if _in_use(topology, log, deadline):
-            continue  # another one may do it meanwhile
+        in_use, existing = _in_use(topology, log, deadline), log.topics()
+        if in_use or log.note(note) != text:
+            continue  # another one may do it meanwhile, or did: then those topics may be the new ones
         if not kept.deleting:
-            kept = _without(topology, log, kept, changes)
+            kept = _without(topology, existing, kept, changes)
             log.write_note(note, kept.text())
         _delete(log, kept.deleting)
         log.write_note(note, replace(kept, deleting={}).text())
@@ -62,12 +63,11 @@ def _in_use(topology: Topology, log: Log, deadline: float) -> bool:
     return True
 
 
-def _without(topology: Topology, log: Log, kept: Fingerprint, changes: Changes) -> Fingerprint:
+def _without(topology: Topology, existing: Mapping[str, Topic], kept: Fingerprint, changes: Changes) -> Fingerprint:
     """The entries that still fit, and the topics of the others."""
     stores = [name.removeprefix(STORE) for name in changes.refused if name.startswith(STORE)]
     topics = {name.removeprefix(TOPIC) for name in changes.refused if name.startswith(TOPIC)}
     topics.update(map(topology.changelog_of, stores))
-    existing = log.topics()
     for name in sorted(changes.refused):
         logger.warning("deleted, as changes are accepted: the state of %s (%s)", name, "; ".join(changes.refused[name]))
     gone = changes.refused.keys() | {f"{TOPIC}{topic}" for topic in topics}

@@ -101,6 +101,30 @@ def test_nothing_is_deleted_while_another_worker_is_alive(home: Home, monkeypatc
     assert home.written()[-1] == ("a", "11")
 
 
+class Overtaken(EmbeddedLog):
+    """While one start looks whether others are alive, another one comes, accepts the changes, works, and ends."""
+
+    other: Callable[[], object] | None = None
+
+    def group(self, name: str) -> Any:
+        found, other, self.other = super().group(name), self.other, None
+        if other is not None:
+            other()
+        return found
+
+
+def test_what_another_start_made_meanwhile_is_not_deleted(home: Home) -> None:
+    home.put("in", *TEN)
+    home.run(both(summing(int)))
+    home.put("in", ONE)
+    log = Overtaken(home.path / "log")
+    log.other = lambda: home.run(both(summing(str)), accept_changes=True)
+    Home(home.path, (), log).run(both(summing(str)), accept_changes=True)
+    log.close()
+    home.put("in", ONE)
+    assert home.run(both(summing(str))) == [("a", "11")]
+
+
 ROOT = Path(__file__).parents[2]
 STEPS = ["note", "delete", "deleted", "created"]
 

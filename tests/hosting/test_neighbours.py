@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -116,7 +118,8 @@ def test_one_that_is_stopped_is_waited_for_once_and_never_without_end(
 
 
 def test_answers_go_on_after_there_was_no_descriptor_left() -> None:
-    answering, neighbours = Answering(lambda question: question[::-1]), Neighbours()
+    answering = Answering(lambda question: question[::-1])
+    one = socket.socket(socket.AF_UNIX)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))) + 8, hard))
     taken: list[int] = []
@@ -124,19 +127,16 @@ def test_answers_go_on_after_there_was_no_descriptor_left() -> None:
         with suppress(OSError):
             while True:
                 taken.append(os.open(os.devnull, os.O_RDONLY))
-        os.close(taken.pop())  # for the end that asks; the other end has none
-        with ThreadPoolExecutor(1) as pool:
-            answer = pool.submit(neighbours.ask, answering.address, b"abc")
-            time.sleep(0.3)  # the attempts to accept it fail meanwhile
-            while taken:
-                os.close(taken.pop())
-            assert answer.result() == b"cba"
+        one.connect(answering.address.removeprefix(LOCAL))
+        time.sleep(0.3)  # the attempts to accept it fail meanwhile
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-        for one in taken:
-            os.close(one)
-        neighbours.close()
-        answering.close()
+        for number in taken:
+            os.close(number)
+    with Connection(one.detach()) as connection:
+        connection.send_bytes(b"abc")
+        assert connection.recv_bytes() == b"cba"
+    answering.close()
 
 
 def test_one_that_has_only_begun_is_to_be_asked_later(url: str, options: dict[str, Any]) -> None:

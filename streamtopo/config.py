@@ -113,7 +113,12 @@ def _parsed(name: str, value: Any, parse: Any) -> Any:
 
 def duration_or_none(text: Duration | None) -> int | None:
     """Milliseconds; None, or "none", is no limit."""
-    return None if text in (None, "none") else milliseconds(text)
+    if text in (None, "none"):
+        return None
+    try:
+        return milliseconds(text)
+    except ConfigError as error:
+        raise ConfigError(f"{error}, or none for no limit") from None
 
 
 _SIZE = re.compile(r"(\d{1,15}(?:\.\d+)?)\s*(kB|KB|MB|GB|B)?")

@@ -68,7 +68,7 @@ def worker(
       streamtopo worker ./app.py:topology --log embedded:/var/lib/words --on-error skip
     """
     from streamtopo.engine.interpreter import give_memory_back
-    from streamtopo.stores.descriptors import raise_limit
+    from streamtopo.stores.open_files import raise_limit
 
     give_memory_back()
     raise_limit()

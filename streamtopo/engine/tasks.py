@@ -17,7 +17,7 @@ from streamtopo.engine.topics import Topics
 from streamtopo.errors import StoreInUse
 from streamtopo.logs import Log, Member
 from streamtopo.records import Position, TopicPartition
-from streamtopo.stores import Store, StoreSpec, descriptors
+from streamtopo.stores import Store, StoreSpec, open_files
 from streamtopo.topology import Topology
 
 logger = logging.getLogger("streamtopo")
@@ -114,7 +114,7 @@ class Tasks:
             return
         self._most_missing = len(missing)
         on_disk = {part.number for part in self.plan.subtopologies if not all(spec.in_memory for spec in part.stores)}
-        if reason := descriptors.lacking(sum(id.subtopology in on_disk for id in missing)):
+        if reason := open_files.lacking(sum(id.subtopology in on_disk for id in missing)):
             logger.warning("%s", reason)
 
     def _waiting(self, id: TaskId, error: StoreInUse) -> Waiting:

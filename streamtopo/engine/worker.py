@@ -50,7 +50,7 @@ _RESUMED_WITHIN = 0.01
 """Seconds that a paused worker waits at most before it looks whether it still is."""
 
 _BETWEEN_MEASURES = 0.1
-"""Seconds for which other threads are told the same numbers."""
+"""Seconds for which other threads get the same numbers."""
 
 
 class Worker:
@@ -93,7 +93,7 @@ class Worker:
         """What was skipped since the last commit."""
         self._pace = Pace(self.config)
         ahead = by_source(topology, self.config.max_ahead)
-        told = Options(
+        settings = Options(
             now,
             self._pace.request,
             self.config.chunk,
@@ -104,20 +104,22 @@ class Worker:
         )
         with ExitStack() as opened:
             self.log = opened.enter_context(closing(open_log(log))) if isinstance(log, str) else log
-            self._join(topology, open_store, told, address)
+            self._join(topology, open_store, settings, address)
             self._opened = opened.pop_all()
             """The log, if it was given as a url; it is closed with the worker."""
         self.member = self._tasks.member
         self._thread = threading.get_ident()
         self._measured, self._measure_at = self._measure(), 0.0
 
-    def _join(self, topology: Topology, open_store: OpenStore, told: Options, address: str) -> None:
+    def _join(self, topology: Topology, open_store: OpenStore, settings: Options, address: str) -> None:
         topics = Topics(topology, self.log, self.config)
-        self._globals = Globals(topology, self.log, topics.partitions, told, self.config)
-        told = told._replace(global_states=self._globals.states)
+        self._globals = Globals(topology, self.log, topics.partitions, settings, self.config)
+        settings = settings._replace(global_states=self._globals.states)
         self._purging = Purging(topology, self.log)
         exactly_once = self.config.exactly_once
-        self._tasks = Tasks(topology, self.log, topics, open_store, told, address=address, exactly_once=exactly_once)
+        self._tasks = Tasks(
+            topology, self.log, topics, open_store, settings, address=address, exactly_once=exactly_once
+        )
 
     @property
     def tasks(self) -> dict[TaskId, Task]:
@@ -168,7 +170,7 @@ class Worker:
             self._globals.close()
 
     def metrics(self) -> Metrics:
-        """For any thread: those beside the worker's own are told how things were a moment ago."""
+        """May be called by any thread: all but the worker's own get the numbers of a moment ago."""
         return self._measure() if threading.get_ident() == self._thread else self._measured
 
     def _measure(self) -> Metrics:

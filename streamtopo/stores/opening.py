@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from streamtopo.stores import Store, StoreSpec, descriptors
+from streamtopo.stores import Store, StoreSpec, open_files
 from streamtopo.stores.memory import MemoryStore
 
 
@@ -29,7 +29,7 @@ def _disk(application: str, state_dir: str, memory: int) -> Callable[[tuple[Stor
     state, budget = StateDirectory(state_dir, application), MemoryBudget(memory)
 
     def open_store(stores: tuple[StoreSpec, ...], partition: int) -> Store:
-        descriptors.check()
+        open_files.check()
         return open_rocks(state.open([spec.name for spec in stores], partition), budget)
 
     return open_store

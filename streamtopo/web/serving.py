@@ -12,7 +12,7 @@ import uvicorn
 
 from streamtopo.errors import ConfigError
 from streamtopo.web.application import Served, application
-from streamtopo.web.doors import LimitedServer
+from streamtopo.web.limited_server import LimitedServer
 
 LOOPBACK = "127.0.0.1"
 _PATIENCE = 2.0

@@ -104,6 +104,7 @@ def test_numbers_in_pyproject_are_milliseconds_and_bytes(folder: Path) -> None:
     ("arguments", "said"),
     [
         (("--commit-interval", "soon"), "(env var: 'STREAMTOPO_COMMIT_INTERVAL'): 'soon' is not a duration"),
+        (("--max-ahead", "x"), "or milliseconds as an int, or none for no limit"),
         (
             ("--cache", "10 apples"),
             "Invalid value for '--cache' (env var: 'STREAMTOPO_CACHE'): '10 apples' is not a size",

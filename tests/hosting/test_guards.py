@@ -20,7 +20,7 @@ from streamtopo.hosting.app import AsyncApp
 from streamtopo.hosting.peers import PATH
 from streamtopo.logs.embedded import EmbeddedLog
 from streamtopo.web import application as application_of
-from streamtopo.web import doors, guards
+from streamtopo.web import guards, limited_server
 from streamtopo.web.serving import Server
 from tests.cli.workers import application, committed, log_of, send
 from tests.hosting.conftest import until
@@ -160,7 +160,7 @@ def ended(one: socket.socket) -> bool:
 @pytest.fixture
 def few(app: AsyncApp, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     """Has ten connections at most."""
-    monkeypatch.setattr(doors, "_MOST", 10)
+    monkeypatch.setattr(limited_server, "_MOST", 10)
     with Server(0) as server:
         server.serve(app)
         yield server
@@ -189,7 +189,7 @@ async def test_connections_that_wait_give_way_to_new_ones(few: Server, begun: by
 async def test_a_request_that_does_not_come_to_its_end_is_given_up(
     app: AsyncApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(doors, "_PATIENCE", 0.1)
+    monkeypatch.setattr(limited_server, "_PATIENCE", 0.1)
     with Server(0) as server:
         server.serve(app)
         for begun in (*BEGUN[:2], HEAD % 9, BEGUN[2] + b"GET"):
@@ -215,7 +215,7 @@ async def test_a_head_without_end_is_given_up(app: AsyncApp) -> None:
 async def test_a_client_that_does_not_read_its_answers_is_given_up(
     app: AsyncApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(doors, "_PATIENCE", 0.1)
+    monkeypatch.setattr(limited_server, "_PATIENCE", 0.1)
     with Server(0) as server:
         server.serve(app)
         url = urlsplit(server.address)

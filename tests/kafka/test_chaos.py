@@ -31,10 +31,10 @@ from tests.kafka.lives import (
     until,
     workers,
 )
+from tests.kafka.test_crashes import SOON, end_and_start
 from tests.long import long
 
 pytestmark = [pytest.mark.kafka, long]
-SOON = "?kafka.session.timeout.ms=2000&kafka.heartbeat.interval.ms=300"
 SEED = int(os.environ.get("STREAMTOPO_SEED", "1"))
 RUNS = int(os.environ.get("STREAMTOPO_RUNS", "20"))
 PIECE = 10_000
@@ -103,14 +103,13 @@ class Chaos:
 
     def break_broker(self, number: int) -> None:
         """SIGKILL and a new start, or SIGSTOP for some seconds."""
+        if number == signal.SIGKILL:
+            end_and_start(self.cluster, number, self.running)
+            return
         (broker,) = self.cluster.nodes()
         broker.signal(number)
-        if number == signal.SIGSTOP:
-            time.sleep(3)
-            broker.signal(signal.SIGCONT)
-        else:
-            until(lambda: broker.pid is None, self.running)
-            self.cluster.up(config={"broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "500"})
+        time.sleep(3)
+        broker.signal(signal.SIGCONT)
 
 
 def storm(log: KafkaLog, kafka: str, cluster: Cluster, folder: Path, cache: str) -> int:

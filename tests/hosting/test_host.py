@@ -528,7 +528,7 @@ def test_a_loop_that_closes_under_it_does_not_hold_the_engine(url: str, log: Log
     app._engine.stop()
     assert app._engine.join(60)
     assert app.state is AppState.NOT_RUNNING
-    app._close_log()
+    assert app._end(True, deadline=0.0)
 
 
 # -- nothing stays behind

@@ -18,7 +18,7 @@ from streamtopo.engine.task import TaskId
 from streamtopo.errors import StreamtopoError
 from streamtopo.hosting.answers import NotOwner, QueryError, Restoring
 from streamtopo.hosting.committed import Committed
-from streamtopo.hosting.connections import Connections
+from streamtopo.hosting.connections import Answered, Connections
 from streamtopo.hosting.neighbours import LOCAL, Neighbours
 from streamtopo.hosting.query import known
 from streamtopo.hosting.signing import ANSWER, Signatures
@@ -187,7 +187,7 @@ class Peers:
             headers["Authorization"] = self._signatures.of_question(address, PATH, body)
         answer = self._connections.post(address, PATH, body, headers)
         if answer.status != http.client.OK:
-            said = f"{answer.status}: {answer.body[:200].decode(errors='replace')}"
+            said = f"status {answer.status}{_reason(answer)}"
             if answer.status >= http.client.INTERNAL_SERVER_ERROR or answer.status in _REFUSED:
                 raise _NotNow(said)
             raise QueryError(f"{address} answered {said}")
@@ -199,6 +199,13 @@ class Peers:
     def close(self) -> None:
         self._connections.close()
         self._neighbours.close()
+
+
+def _reason(answer: Answered) -> str:
+    """What the worker says of its status; the page of a server in between is not shown."""
+    if answer.headers.get_content_type() == "text/html":
+        return ""
+    return f": {answer.body[:200].decode(errors='replace')}"
 
 
 def is_address(text: str) -> bool:

@@ -177,7 +177,7 @@ def test_one_that_refuses_us_has_rows_that_cannot_be_had_now(
     """As an older version does, or one whose clock is wrong: what is asked is not at fault."""
     with rogue_in(log, b"clocks differ", status) as rogue, host(counting(), url, token=TOKEN, **options) as app:
         until(lambda: asked_for(app, "a"))
-        with pytest.raises(NotOwner, match=rf"does not answer \({status}: clocks differ\)") as raised:
+        with pytest.raises(NotOwner, match=rf"does not answer \(status {status}: clocks differ\)") as raised:
             app.query("counts", wait="50ms").get("a")
     assert raised.value.address == rogue.address
 

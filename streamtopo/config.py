@@ -47,7 +47,7 @@ class WorkerConfig:
     cache: int = 10_000_000
     """Bytes of rows that stores keep in front of their bytes; 0 forwards and logs every update."""
     memory: int = 256_000_000
-    """Bytes that all stores of a process may use: rows at hand, blocks, rows not flushed yet, cleaning the log."""
+    """Bytes that all stores of a process may use: rows in memory, blocks, rows not flushed yet, cleaning the log."""
     chunk: int = 10_000
     """Records in a round at most. Results do not depend on it."""
     on_error: OnError = OnError.FAIL

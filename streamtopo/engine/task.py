@@ -129,7 +129,7 @@ class Task:
 
     @property
     def dropped_for_good(self) -> Counter[str]:
-        """The same without what was not committed: whoever has the task next drops that again."""
+        """The same without what was not committed: the next worker of the task drops that again."""
         return self._left_out + self._saved.dropped
 
     # -- inputs

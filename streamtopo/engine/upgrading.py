@@ -5,8 +5,8 @@
 3. Note that this is done. The stores that the topology still has are new then, and begin empty.
 
 A start after a kill in between finds the note of step 1, and goes on with step 2. The rows on disks are of a changelog
-with another id by then, so whoever opens them empties them, today or when a store that was dropped comes back; stores
-without a changelog have a number in place of the id: how often they were emptied.
+with another id by then, so a worker that opens them empties them, today or when a store that was dropped comes back;
+stores without a changelog have a number in place of the id: how often they were emptied.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ _FRESH = 0.05
 
 
 class _NotNow(Exception):
-    """Whoever has the rows is coming or going, out of reach of what stands before it, or refuses to answer us."""
+    """The worker that has the rows starts, ends, cannot be reached through its proxy, or refuses to answer."""
 
 
 class _NotBelieved(Exception):

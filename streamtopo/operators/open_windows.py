@@ -54,7 +54,7 @@ class OpenWindows:
         self._windows, self._older = {}, self._windows
 
     def _found(self, keys: list[Hashable]) -> Iterator[tuple[Hashable, list[Windowed]]]:
-        """All that this one changed since the last commit are at hand, so the store knows the rest."""
+        """All rows that this one changed since the last commit are in memory, so the store knows the rest."""
         serde, segments, inner = self._state.spec.key, self._segments(), self._inner(keys)
         starts = [start + key for key in inner for start in segments]
         found = iter(self._state.committed_keys((start, start + _PAST_TIMES) for start in starts))

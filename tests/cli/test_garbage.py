@@ -20,7 +20,7 @@ t nope apps.wordcount apps.wordcount:nope sentences counts a:b a=b = 0 -1 1 1.5 
 2026-99-99 0000-01-01 .. / /etc/passwd /proc/self/mem - -- %s {} [1] null ' \ é embedded: embedded:/dev/null
 embedded:/proc/x embedded:.streamtopo?y=z memory: kafka:// kafka: cleanup.policy=nope retention.ms=abc
 retention.ms=-999999999999999999999 9223372036854775808 999999999999999999999999
-""".split()  # noqa: SIM905 - a list of so many is no easier to read
+""".split()  # noqa: SIM905 - a list of this length is no easier to read
 TEXTS = ["", " ", "a b", "a\nb", "\udcff", "x" * 5000, *WORDS]
 LINES = [
     b"x",

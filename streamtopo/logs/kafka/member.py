@@ -226,7 +226,7 @@ class KafkaMember:
         if partition in self._at_end and partition not in self._backlog:
             return self._next[partition]
         known = self._high_watermark(partition)
-        if known is None:  # there may be more, and soon we are told
+        if known is None:  # there may be more; the client learns it soon
             return self._next[partition] + 1
         return max(self._next[partition], known)
 

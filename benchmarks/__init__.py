@@ -1,1 +1,1 @@
-"""What streamtopo costs, measured."""
+"""Measure what streamtopo costs."""

@@ -1,4 +1,4 @@
-"""python -m benchmarks: lists the workloads and experiments, or runs those that are named."""
+"""python -m benchmarks: list the workloads and experiments, or run those that are named."""
 
 from __future__ import annotations
 
@@ -34,17 +34,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Without names: list the workloads.")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description="Run workloads and experiments; without names: list them."
+    )
     parser.add_argument(
-        "names", nargs="*", choices=[*WORKLOADS, *EXPERIMENTS, "all", []], metavar="NAME", help="or all"
+        "names",
+        nargs="*",
+        choices=[*WORKLOADS, *EXPERIMENTS, "all", []],
+        metavar="NAME",
+        help="workloads or experiments, or: all",
     )
     parser.add_argument(
         "--log", default="memory:", help="memory: (default; experiments: embedded:.streamtopo) or embedded:PATH"
     )
-    parser.add_argument("--records", type=int, help="instead of the workload's own number")
-    parser.add_argument("--runs", type=int, default=5, help="of each side, which take turns (default 5)")
-    parser.add_argument("--json", action="store_true", help="a line of JSON for each workload")
-    parser.add_argument("--markdown", action="store_true", help="the table of README.md")
+    parser.add_argument("--records", type=int, help="number of records (default: the workload's own)")
+    parser.add_argument("--runs", type=int, default=5, help="runs of each side, in turn (default 5)")
+    parser.add_argument("--json", action="store_true", help="print a line of JSON for each workload")
+    parser.add_argument("--markdown", action="store_true", help="print the tables as Markdown, as in README.md")
     parser.add_argument("--keep", action="store_true", help="append to results/<machine>/<date>-<commit>.jsonl")
     return parser
 
@@ -75,7 +81,7 @@ def _run(names: Sequence[str], settings: Settings, options: argparse.Namespace) 
 
 
 def _tables(figures: Sequence[Figures], findings: Sequence[Findings], *, marked: bool) -> Iterator[str]:
-    """All workloads are lines of one table; each experiment has its own."""
+    """All workloads are rows of one table; each experiment has its own."""
     if figures:
         yield tables.markdown(figures) if marked else tables.text(figures)
     for one in findings:

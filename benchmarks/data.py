@@ -1,4 +1,4 @@
-"""Seeded input: JSON events by user, lines of words; timestamps ascend and keys are partitioned as Kafka would."""
+"""Seeded input: JSON events by user, and lines of words; timestamps ascend, and keys are partitioned as in Kafka."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ Row = tuple[bytes | None, bytes, int]
 
 
 def create(log: Log, *topics: str) -> None:
-    """For ever: the records' times are of long ago."""
+    """Create topics without a retention: the records have old timestamps."""
     for topic in topics:
         log.create(Topic(topic, PARTITIONS, {"retention.ms": "-1"}))
 
 
 def fill(log: Log, topic: str, rows: Iterable[Row]) -> None:
-    """Rows by key; those without one in turn."""
+    """Append rows by key, and rows without a key to the partitions in turn."""
     rows = iter(rows)
     while several := list(islice(rows, _AT_ONCE * PARTITIONS)):
         for target, columns in by_partition(topic, several):
@@ -36,7 +36,7 @@ def fill(log: Log, topic: str, rows: Iterable[Row]) -> None:
 
 
 def fill_at_once(log: Log, topic: str, rows: Iterable[Row]) -> None:
-    """Nobody sees any of them before all are there."""
+    """Append all rows in one transaction: they become visible together."""
     member = log.join("filling", [])
     for target, columns in by_partition(topic, rows):
         member.send(target, columns)
@@ -55,7 +55,7 @@ def by_partition(topic: str, rows: Iterable[Row]) -> Iterator[tuple[TopicPartiti
 
 
 def events(users: Sequence[int], *, per_ms: int = 1) -> Iterator[Row]:
-    """One event of each of these users, in this order: {"user":…,"page":"/p/…","ts":…,"amount":…}."""
+    """Yield one event of each of these users, in this order: {"user":…,"page":"/p/…","ts":…,"amount":…}."""
     chance = random.Random("events")
     for place, user in enumerate(users):
         page, cents, time = chance.randrange(1_000_000), chance.randrange(10_000_000), START + place // per_ms
@@ -72,7 +72,7 @@ def unique_users(records: int) -> list[int]:
 
 
 def lines(count: int) -> Iterator[Row]:
-    """Lines of words of which some are frequent and most are rare, as in a language."""
+    """Yield lines of words, of which some are frequent and most are rare, as in a language."""
     chance = random.Random("lines")
     vocabulary = [
         "".join(chance.choices("abcdefghijklmnoprstuvw", k=2 + rank.bit_length() // 2)) for rank in range(_VOCABULARY)

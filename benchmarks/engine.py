@@ -1,4 +1,4 @@
-"""Our side of every pair: a worker that runs a topology until everything is consumed and committed."""
+"""The engine's side of every pair: a worker runs a topology until everything is consumed and committed."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import time
 from collections.abc import Callable
 
 from benchmarks.places import Place
-from streamtopo.config import WorkerConfig
-from streamtopo.engine.worker import Worker
+from streamtopo.engine.worker.worker import Worker
 from streamtopo.logs import Log
+from streamtopo.settings.config import WorkerConfig
 from streamtopo.topology import Topology
 
 Side = Callable[[Place], None]
-"""Does the whole job in a place whose topics are filled."""
+"""Run the whole job in a place whose topics are filled."""
 
 
 def processing(make_topology: Callable[[], Topology], config: WorkerConfig | None = None) -> Side:
-    """From an empty state to the end of all topics, the internal ones too."""
+    """Start with empty state, and process all topics to their ends, internal ones too."""
 
     def run(place: Place) -> None:
         worker = _worker(make_topology(), place, config)
@@ -27,7 +27,7 @@ def processing(make_topology: Callable[[], Topology], config: WorkerConfig | Non
 
 
 def restoring(make_topology: Callable[[], Topology], tasks: int) -> Side:
-    """From changelogs without stores to so many tasks at work."""
+    """Start with changelogs but no stores, and finish when all tasks are running."""
 
     def run(place: Place) -> None:
         worker = _worker(make_topology(), place, None)

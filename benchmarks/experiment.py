@@ -1,4 +1,4 @@
-"""What an experiment is: a question about processes at work side by side, with more than a rate as its answer."""
+"""The definition of an experiment: a question about several processes, with more than a rate as its answer."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from benchmarks.results import Results
 
 class Observed(NamedTuple):
     measures: Mapping[str, float]
-    """By name, with the unit in it."""
+    """By name, which includes the unit."""
     results: Results
 
 
 Side = Callable[[Site, int], Observed]
-"""One run with so many records, in a place where nothing is yet."""
+"""Run once with this many records, in an empty place."""
 
 
 @dataclass(frozen=True)
@@ -25,13 +25,13 @@ class Experiment:
     name: str
     question: str
     records: int
-    """How many there are unless asked for otherwise."""
+    """The number of records by default."""
     sides: Mapping[str, Side]
-    """They take turns, and leave the same results."""
+    """They are run in turn, and must give the same results."""
     log: str = ""
-    """Where each brings one of its own; else it is the embedded log that was asked for."""
+    """Set if each side creates its own log; otherwise the embedded log given as an option is used."""
 
 
 def percentile(values: Sequence[float], share: int) -> float:
-    """The value that so many of a hundred do not exceed."""
+    """Return the value that this many percent of the values do not exceed."""
     return sorted(values)[-(-len(values) * share // 100) - 1]

@@ -1,4 +1,4 @@
-"""A Faust app that counts by key, keeps the counts in a table and sends each on; `faust_brokers.py` runs it."""
+"""A Faust app that counts by key in a table and forwards each count; `faust_brokers.py` runs it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def count(stream: Any) -> None:
         if done == RECORDS:
             await app.producer.flush()
             report("counted", began)
-            os._exit(0)  # in good order an app is ended from outside only
+            os._exit(0)  # Faust offers no orderly way to end an app from inside
 
 
 @app.command()  # type: ignore[untyped-decorator]

@@ -20,7 +20,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.faust_brokers", description=__doc__)
     parser.add_argument("broker", metavar="URL", help="a running broker, such as that of `streamtopo broker up`")
     parser.add_argument("--records", type=int, default=20_000)
-    parser.add_argument("--runs", type=int, default=5, help="of each side, which take turns (default 5)")
+    parser.add_argument("--runs", type=int, default=5, help="runs of each side, in turn (default 5)")
     options = parser.parse_args()
     rates: dict[str, list[float]] = {}
     for turn in range(options.runs):
@@ -50,18 +50,18 @@ def run(broker: str, place: Path, records: int) -> dict[str, Any]:
         "BENCH_REPORT": str(place / "report"),
     }
     for command in (["fill"], ["worker", "--without-web", "-l", "error"]):
-        with (place / "said").open("a") as said:
+        with (place / "output").open("a") as output:
             subprocess.run(
                 [sys.executable, "-m", "faust", "-A", "benchmarks.faust_app", *command],
                 env=environment,
-                stdout=said,
-                stderr=said,
+                stdout=output,
+                stderr=output,
                 timeout=PATIENCE,
                 check=True,
             )
     lines = [json.loads(line) for line in (place / "report").read_text().splitlines()]
     rows = dict(lines[-1]["rows"])
-    assert sum(rows.values()) == records, (place / "said").read_text()
+    assert sum(rows.values()) == records, (place / "output").read_text()
     return {"rows": rows, **{line["what"]: line["records/s"] for line in lines}}
 
 

@@ -1,4 +1,4 @@
-"""Runs engine and bare loop in turn, checks that their results are equal, and makes figures of the times."""
+"""Run engine and bare loop in turn, check that their results are equal, and compute figures from the times."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchmarks.workload import Workload
 
 
 class DifferentResultsError(Exception):
-    """A benchmark of two programs that do not do the same says nothing."""
+    """The two programs gave different results, so their times cannot be compared."""
 
 
 @dataclass(frozen=True)
@@ -22,15 +22,15 @@ class Settings:
     log: str = "memory:"
     runs: int = 5
     records: int | None = None
-    """None for as many as the workload has by itself."""
+    """None for the workload's default."""
 
 
 class Rates(NamedTuple):
-    """Units a second of each run."""
+    """Units per second of each run."""
 
     by_clock: tuple[float, ...]
     by_cpu: tuple[float, ...]
-    """By the process's own time on a core: what others do on the machine hardly shows in it, but waiting does not."""
+    """By the process's CPU time: other processes on the machine hardly affect it, but waiting is not included."""
 
     @property
     def median(self) -> float:
@@ -38,13 +38,13 @@ class Rates(NamedTuple):
 
     @property
     def spread(self) -> float:
-        """From the slowest to the fastest run, as a share of the median."""
+        """The difference between slowest and fastest run, divided by the median."""
         return (max(self.by_clock) - min(self.by_clock)) / self.median
 
 
 @dataclass(frozen=True)
 class Figures:
-    """`engine` and `bare` have as many runs, which took turns."""
+    """`engine` and `bare` have the same number of runs, made in turn."""
 
     workload: str
     unit: str
@@ -59,7 +59,7 @@ class Figures:
 
     @property
     def ratio(self) -> float:
-        """The median of the pairs' ratios: what slows a machine down slows both runs of a pair."""
+        """The median of the pairs' ratios: a slow machine slows both runs of a pair."""
         return _ratio(self.engine.by_clock, self.bare.by_clock)
 
     @property

@@ -1,4 +1,4 @@
-"""What a figure depends on beside the code: the machine, its Python, how busy it was, and which commit ran."""
+"""What a figure depends on besides the code: the machine, its Python, its load, and the commit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Machine(NamedTuple):
 
     @property
     def name(self) -> str:
-        """As a directory is called."""
+        """As used for directory names."""
         return re.sub(r"[^a-z0-9]+", "-", f"{self.cpu} {self.cores} cores".lower()).strip("-")
 
 
@@ -29,12 +29,12 @@ def this_machine() -> Machine:
 
 
 def load() -> float:
-    """Processes that wanted a core in the last minute, on average: more than none before a run is noise in it."""
+    """Return the average number of processes that wanted a core in the last minute: other processes disturb a run."""
     return round(os.getloadavg()[0], 2)
 
 
 def commit() -> str:
-    """Short, with a plus behind it if files were changed since."""
+    """Return the short hash, followed by a plus if files were changed since."""
     head = _git("rev-parse", "--short", "HEAD")
     return f"{head}+" if head and _git("status", "--porcelain", "--untracked-files=no") else head or "unknown"
 

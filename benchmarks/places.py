@@ -1,4 +1,4 @@
-"""Where a run happens: a log of its own and the stores beside it, in memory or below a directory."""
+"""Where a run happens: its own log and stores, in memory or below a directory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import NamedTuple
 from streamtopo.logs import Log
 from streamtopo.logs.opening import open_log
 from streamtopo.stores import Store, StoreSpec
-from streamtopo.stores.memory import MemoryStore
+from streamtopo.stores.backends.memory import MemoryStore
 
 
 class Place:
@@ -22,11 +22,11 @@ class Place:
         self._make_store = make_store
 
     def open_store(self, stores: tuple[StoreSpec, ...], partition: int) -> Store:
-        """The rows of one task: of all its stores, on one partition."""
+        """Return a store for the rows of one task: of all its stores, on one partition."""
         return self.open_rows()
 
     def open_rows(self) -> Store:
-        """What `open_store` gives, for those who know without names what they keep in it."""
+        """Return a store as `open_store` does, without the names of what it contains."""
         self.stores.append(self._make_store(str(len(self.stores))))
         return self.stores[-1]
 
@@ -38,7 +38,7 @@ class Place:
 
 @contextmanager
 def fresh_place(url: str) -> Iterator[Place]:
-    """`memory:`, or `embedded:PATH`: there a new directory below PATH, which is removed afterwards."""
+    """Yield a place in `memory:`, or in a new directory below PATH of `embedded:PATH`, which is removed afterwards."""
     if not url.startswith("embedded:"):
         yield from _closing(Place(open_log(url), lambda name: MemoryStore()))
         return
@@ -47,7 +47,7 @@ def fresh_place(url: str) -> Iterator[Place]:
 
 
 class Site(NamedTuple):
-    """What several processes share: a directory, with a log and stores to be made in it."""
+    """What several processes share: a directory for a log and stores."""
 
     directory: Path
     url: str
@@ -59,7 +59,7 @@ class Site(NamedTuple):
 
 @contextmanager
 def fresh_site(url: str) -> Iterator[Site]:
-    """For `embedded:PATH` a new directory below PATH, which is removed afterwards."""
+    """Yield a new directory below PATH of `embedded:PATH`; it is removed afterwards."""
     path, mark, query = url.removeprefix("embedded:").partition("?")
     above = Path(path).absolute()
     above.mkdir(parents=True, exist_ok=True)
@@ -78,7 +78,7 @@ def _closing(place: Place) -> Iterator[Place]:
 
 
 def rocks_stores(directory: Path) -> Callable[[str], Store]:
-    from streamtopo.stores.rocks import MemoryBudget, RocksStore
+    from streamtopo.stores.backends.rocks import MemoryBudget, RocksStore
 
     memory = MemoryBudget()
     directory.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Other processes: workers as users start them, functions that run beside each other, and what all of them need."""
+"""Other processes: workers as users start them, functions run in parallel, and common helpers."""
 
 from __future__ import annotations
 
@@ -20,42 +20,42 @@ from benchmarks.places import Site
 
 _PATIENCE = 600.0
 _LOOK = 0.02
-"""Seconds between two looks, few enough not to take a core from those who are watched."""
+"""Seconds between two checks, long enough not to take a core from the watched processes."""
 
 
 class BrokenRunError(Exception):
-    """A run that did not do what it should says nothing."""
+    """The run did not do what it should, so it has no figures."""
 
 
 def processes(count: int) -> ProcessPoolExecutor:
-    """Fresh ones, for functions."""
+    """Return an executor with fresh processes."""
     return ProcessPoolExecutor(count, mp_context=get_context("spawn"))
 
 
 def without_collections() -> None:
-    """What this process has imported, Python's collector looks through no more: it would take 30 ms now and then."""
+    """Exempt imported objects from Python's garbage collector, which would take 30 ms from time to time."""
     gc.collect()
     gc.freeze()
 
 
 def in_a_process(function: Callable[..., object], *arguments: object) -> None:
-    """What it needs of memory goes with it."""
+    """Run a function in another process, so that its memory is released."""
     with processes(1) as pool:
         pool.submit(function, *arguments).result()
 
 
 def until(condition: Callable[[], bool], what: str, check: Callable[[], object]) -> None:
-    """`check` raises if it will not come any more."""
+    """Wait for the condition; `check` raises if it cannot come true any more."""
     deadline = time.monotonic() + _PATIENCE
     while not condition():
         check()
         if time.monotonic() > deadline:
-            raise BrokenRunError(f"{what} did not come in {_PATIENCE:.0f} seconds")
+            raise BrokenRunError(f"{what} did not happen in {_PATIENCE:.0f} seconds")
         time.sleep(_LOOK)
 
 
 class Running:
-    """A process that is to go on until the end of the run."""
+    """A process that must run until the end of the run."""
 
     def __init__(self, process: subprocess.Popen[bytes], errors: Path) -> None:
         self.pid = process.pid
@@ -69,7 +69,7 @@ class Running:
 
 @contextmanager
 def worker(app: str, site: Site, *options: str) -> Iterator[Running]:
-    """`streamtopo worker`, until the end of the block."""
+    """Run `streamtopo worker` until the end of the block."""
     command = [sys.executable, "-m", "streamtopo", "worker", app, "--log", site.url, "--state-dir", str(site.state)]
     errors = site.directory / "errors"
     environment = {name: value for name, value in os.environ.items() if not name.startswith("STREAMTOPO_")}
@@ -88,11 +88,11 @@ def worker(app: str, site: Site, *options: str) -> Iterator[Running]:
         process.wait()
 
 
-# -- what the kernel knows of them
+# -- figures from the kernel
 
 
 def cpu_seconds() -> float:
-    """Of all processes that this one has now."""
+    """Return the CPU time of all child processes."""
     fields = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in _below(os.getpid())]
     return sum(int(one[11]) + int(one[12]) for one in fields) / os.sysconf("SC_CLK_TCK")
 
@@ -105,7 +105,7 @@ def _below(pid: int) -> Iterator[int]:
 
 
 def most_memory(pid: int) -> float:
-    """Megabytes of the machine's memory that the process had at its worst moment."""
+    """Return the most memory, in megabytes, that the process ever used."""
     found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
     assert found is not None
     return int(found[1]) * 1024 / 1e6
@@ -113,13 +113,13 @@ def most_memory(pid: int) -> float:
 
 @contextmanager
 def watched() -> Iterator[Callable[[], float]]:
-    """Megabytes that this process and all below it had together at the worst moment; what they share counts once."""
+    """Measure the most memory, in megabytes, of this process and all below it together; shared memory counts once."""
     most, ended = 0.0, Event()
 
     def watch() -> None:
         nonlocal most
         while not ended.wait(_LOOK * 10):
-            with suppress(OSError):  # one of them has just ended
+            with suppress(OSError):  # the process has just ended
                 most = max(most, sum(map(_share, [os.getpid(), *_below(os.getpid())])))
 
     with ThreadPoolExecutor(1) as pool:
@@ -131,7 +131,7 @@ def watched() -> Iterator[Callable[[], float]]:
 
 
 def _share(pid: int) -> float:
-    """Nothing for one that has ended, be it that nobody has asked for its exit code."""
+    """Return 0 for a process that has ended, even if its exit code was not read yet."""
     found = None
     with suppress(OSError):
         found = re.search(r"\nPss:\s+(\d+) kB", Path(f"/proc/{pid}/smaps_rollup").read_text())

@@ -1,4 +1,4 @@
-"""python -m benchmarks.profile NAME: where the time goes, by function, in nanoseconds a record."""
+"""python -m benchmarks.profile NAME: where the time goes, by function, in nanoseconds per record."""
 
 from __future__ import annotations
 
@@ -32,13 +32,15 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--log", default="memory:")
     parser.add_argument("--records", type=int)
     parser.add_argument("--rows", type=int, default=25, help="functions to print (default 25)")
-    parser.add_argument("--signal", action="store_true", help="do without py-spy, which is more exact")
+    parser.add_argument(
+        "--signal", action="store_true", help="use a timer signal even if py-spy is installed, which is more exact"
+    )
     parser.add_argument("--watched", action="store_true", help=argparse.SUPPRESS)
     return parser
 
 
 def _command(request: Request) -> list[str]:
-    """This program again, to be watched."""
+    """Return the command for this program, to be run under a profiler."""
     options = ["--side", request.side, "--log", request.log, "--records", str(request.records), "--watched"]
     return [sys.executable, "-m", "benchmarks.profile", request.workload, *options]
 
@@ -56,7 +58,7 @@ def _signalled(request: Request) -> Stacks:
 
 
 def _print(stacks: Stacks, measured: Measured, request: Request, rows: int, by: str) -> None:
-    """The shares are of the watched run, and the time is of one that nobody watched."""
+    """The shares are from the profiled run, the times from one without a profiler."""
     workload = WORKLOADS[request.workload]
     total = measured.cpu_seconds * 1e9 / (request.records * workload.units)
     own: Counter[str] = Counter()
@@ -66,7 +68,7 @@ def _print(stacks: Stacks, measured: Measured, request: Request, rows: int, by: 
         whole.update(dict.fromkeys(stack, weight))
     each = total / max(1, stacks.total())
     print(f"{request.workload}, {request.side}: {total:.0f} ns of CPU per {workload.unit[:-1]}; shares by {by}")
-    print("   own  whole   (whole: with what it calls)")
+    print("   own  whole   (whole: with the functions it calls)")
     for name, weight in own.most_common(rows):
         print(f"{weight * each:6.0f} {whole[name] * each:6.0f}   {name}")
 

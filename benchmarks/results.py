@@ -1,4 +1,4 @@
-"""What a run left behind, small enough to compare: how many rows, and a digest of them."""
+"""The results of a run, small enough to compare: the number of rows, and a digest of them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Look = Callable[[Place], Results]
 
 
 def last_values(topic: str) -> Look:
-    """The last record of each key, its timestamp included: all that is certain where commits decide what is seen."""
+    """The last record of each key with its timestamp: intermediate records depend on commits."""
 
     def look(place: Place) -> Results:
         last = {(partition, key): (value, time) for partition, key, value, time in records_of(place.log, topic)}
@@ -37,12 +37,12 @@ def every_record(topic: str) -> Look:
 
 
 def all_records(topic: str) -> Look:
-    """All records, in whatever order."""
+    """All records, in any order."""
     return lambda place: _results(sorted(records_of(place.log, topic)))
 
 
 def live_values(topic: str) -> Look:
-    """The last record of each key, but for the keys that are deleted: of which there is a trace, commits decide."""
+    """The last record of each key without deleted keys: whether deletions are written depends on commits."""
 
     def look(place: Place) -> Results:
         last = {(partition, key): (value, time) for partition, key, value, time in records_of(place.log, topic)}
@@ -52,7 +52,7 @@ def live_values(topic: str) -> Look:
 
 
 def store_rows(place: Place) -> Results:
-    """The rows of all stores, whichever was opened first."""
+    """The rows of all stores, in any order of opening."""
     return _results(sorted(row for store in place.stores for row in store.scan(b"", b"\xff")))
 
 

@@ -1,4 +1,4 @@
-"""One measured run of one side, in a process of its own, pinned to one core."""
+"""One measured run of one side, in a fresh process pinned to one core."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from benchmarks.results import Results
 from benchmarks.workloads import WORKLOADS
 
 WARM_UP = 20_000
-"""Records, at most, that go through the same code before the clock starts."""
+"""The most records that are processed by the same code before the clock starts."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Measured(NamedTuple):
 
 
 def measure(request: Request) -> Measured:
-    """In a fresh process, so that no run finds what another left in memory."""
+    """Run in a fresh process, so that no run finds another's data in memory."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(_measure_here, request).result()
 
@@ -48,7 +48,7 @@ def _measure_here(request: Request) -> Measured:
 
 
 def pin() -> None:
-    """Stay on one core, with all threads to come."""
+    """Stay on one core, with all threads started later."""
     with suppress(AttributeError, OSError):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 
@@ -58,7 +58,7 @@ def warm_up(request: Request) -> None:
 
 
 def execute(request: Request, watching: AbstractContextManager[object] | None = None) -> Measured:
-    """Fill a fresh log, let one side do the job, and look at what it left; `watching` sees the job alone."""
+    """Fill a fresh log, let one side do the job, and read its results; `watching` covers the job only."""
     workload = WORKLOADS[request.workload]
     with fresh_place(request.log) as place:
         workload.prepare(place.log, request.records)
@@ -69,14 +69,14 @@ def execute(request: Request, watching: AbstractContextManager[object] | None = 
 
 
 def timed(side: Side, place: Place) -> tuple[float, float]:
-    """Seconds by the clock, and of the processor."""
+    """Return the seconds by the clock, and of CPU time."""
     started, cpu_started = time.perf_counter(), time.process_time()
     side(place)
     return time.perf_counter() - started, time.process_time() - cpu_started
 
 
 def settle_garbage() -> None:
-    """What a worker process does when it starts: what is there stays there, and the collector seldom looks."""
+    """Set up the garbage collector as a worker does: existing objects are exempt, and it runs rarely."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 50, 1000)

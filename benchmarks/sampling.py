@@ -1,4 +1,4 @@
-"""Where a run's time goes, as stacks of functions with their shares: found by py-spy, or else by a timer signal."""
+"""Where a run's time goes, as stacks of functions with their shares: from py-spy, or from a timer signal."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from benchmarks.machine import ROOT
 from benchmarks.run import timed
 
 Stacks = Counter[tuple[str, ...]]
-"""Weight of each stack; the innermost function comes first, the one that was timed last."""
+"""Weight of each stack; the innermost function comes first, the measured one last."""
 
 _INNER = re.compile(r"\.<locals>(\.<(listcomp|genexpr|dictcomp|setcomp)>)?")
 _SPIED = re.compile(r"(.*) \((.*):(\d+)\)$")
@@ -30,7 +30,7 @@ def py_spy() -> str | None:
 
 
 def spy_on(command: list[str], program: str) -> Stacks:
-    """Run it under py-spy, which looks from outside: exact, and the program knows nothing of it."""
+    """Run the command under py-spy, which looks from outside: exact, and the program is not affected."""
     with tempfile.NamedTemporaryFile(suffix=".raw") as raw:
         options = ["--function", "--rate", "500", "--format", "raw", "--output", raw.name]
         subprocess.run([program, "record", *options, "--", *command], check=True, capture_output=True, cwd=ROOT)
@@ -49,15 +49,15 @@ def _spied(frame: str) -> str:
 
 
 def _named(file: str, function: str, line: int) -> str:
-    """As it is in the source; what has no name of its own also by the line it begins on."""
+    """Return a function's name as in the source; a lambda or the like also with its line."""
     place = file.removeprefix(f"{ROOT}/").removeprefix("streamtopo/")
     return f"{place}:{line} {function}" if "<lambda>" in function else f"{place} {_INNER.sub('', function)}"
 
 
 class Signalled(AbstractContextManager["Signalled"]):
-    """A signal asks where the program is; what it finds weighs the processor time since the last one.
+    """A signal reads the current stack, and gives it the CPU time since the last signal.
 
-    It waits while C code runs, so time spent there goes to the function that called it, or to the next one called.
+    Python delivers it only after C code, whose time goes to the function that called it, or to the next one called.
     """
 
     def __init__(self) -> None:

@@ -1,6 +1,6 @@
-"""python -m benchmarks.spark: how fast does Spark read the embedded log, beside its own connector reading Kafka?
+"""python -m benchmarks.spark: how fast does Spark read the embedded log, compared with its own connector for Kafka?
 
-And beside reading the log's Arrow batches bare. With `--kafka URL`, the same records are in a topic of that broker.
+And compared with reading the log's Arrow batches directly. With `--kafka URL`, the same records are on that broker.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pyspark.sql import functions as F
 
 from benchmarks.data import START, create, events, fill, repeating_users
 from benchmarks.machine import commit, load, this_machine
-from streamtopo.logs.embedded.bulk import Bulk, Slice, Times
+from streamtopo.logs.embedded.arrow_log import ArrowLog, Slice, TimestampRange
 from streamtopo.logs.opening import open_log
 from streamtopo.records import TopicPartition
 from streamtopo.spark import read_topic
@@ -43,7 +43,7 @@ class Event:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.spark")
     parser.add_argument("--records", type=int, default=5_000_000)
-    parser.add_argument("--runs", type=int, default=3, help="of each, once Spark is warm (default 3)")
+    parser.add_argument("--runs", type=int, default=3, help="runs of each, once Spark is warm (default 3)")
     parser.add_argument(
         "--kafka", metavar="URL", default="", help="a running broker, such as of `streamtopo broker up`"
     )
@@ -61,7 +61,7 @@ def main() -> None:
 
 
 def filled(url: str, records: int) -> str:
-    """The new topic's name."""
+    """Fill a new topic, and return its name."""
     topic = f"events-{uuid.uuid4().hex[:8]}"
     with closing(open_log(url)) as log:
         create(log, topic)
@@ -72,7 +72,7 @@ def filled(url: str, records: int) -> str:
 def questions(
     spark: SparkSession, directory: Path, topics: dict[str, str], records: int
 ) -> Iterator[tuple[str, Callable[[], None]]]:
-    """Each checks its answer."""
+    """Yield the measured functions by name; each checks its result."""
     last = START + records - 1
 
     def counted(found: DataFrame) -> None:
@@ -100,7 +100,7 @@ def questions(
 
 
 def newest_only(spark: SparkSession, url: str, topic: str) -> DataFrame:
-    """Spark's connector reads whole records whatever is asked of it."""
+    """Spark's connector reads whole records, whatever columns are selected."""
     if url.startswith("kafka:"):
         return read_topic(spark, url, topic)
     reader = spark.read.format("streamtopo").options(path=url.removeprefix("embedded:"), topic=topic)
@@ -108,11 +108,11 @@ def newest_only(spark: SparkSession, url: str, topic: str) -> DataFrame:
 
 
 def bare(directory: Path, topic: str, records: int, last: int) -> None:
-    with closing(Bulk(directory)) as bulk:
+    with closing(ArrowLog(directory)) as arrow_log:
         rows, newest = 0, 0
-        for number, extent in bulk.extents(topic).items():
-            whole = Slice(bulk.log, extent.topic, TopicPartition(topic, number), extent.start, extent.end)
-            for batch in bulk.batches(whole, Times()):
+        for number, extent in arrow_log.extents(topic).items():
+            whole = Slice(arrow_log.log, extent.topic, TopicPartition(topic, number), extent.start, extent.end)
+            for batch in arrow_log.batches(whole, TimestampRange()):
                 rows += batch.num_rows
                 newest = max(newest, pc.max(batch.column("timestamp")).as_py())
     assert (rows, newest) == (records, last)

@@ -1,4 +1,4 @@
-"""python -m benchmarks.spark_rollup: how does the cost of a rollup grow, with records, with cores, and with news?"""
+"""python -m benchmarks.spark_rollup: how does the cost of a rollup grow with records, cores and new records?"""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchmarks.processes import in_a_process, watched
 from benchmarks.spark import Event
 from streamtopo.logs.embedded import EmbeddedLog
 from streamtopo.spark import rollup
-from streamtopo.spark.rollups import Done, Run
+from streamtopo.spark.rollups.rollups import Done, Run
 from streamtopo.spark.session import open_spark
 
 if TYPE_CHECKING:
@@ -31,7 +31,9 @@ def by_user(found: DataFrame) -> DataFrame:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.spark_rollup")
     parser.add_argument("--records", type=int, nargs="+", default=[1_000_000, 3_000_000, 10_000_000])
-    parser.add_argument("--cores", type=int, nargs="+", default=[2, 1], help="each runs the largest; the first all")
+    parser.add_argument(
+        "--cores", type=int, nargs="+", default=[2, 1], help="each number runs the largest log; the first runs all"
+    )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
         logs = {records: Path(directory) / str(records) for records in sorted(options.records)}

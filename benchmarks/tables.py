@@ -1,4 +1,4 @@
-"""Figures as tables: for a terminal, and for README.md."""
+"""Figures as tables, for a terminal and for README.md."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _marked(rows: Sequence[Row]) -> str:
 
 
 def _of_sides(findings: Findings) -> list[Row]:
-    """A line for each side, and a column for whatever was measured on any of them."""
+    """A row for each side, and a column for each measure of any side."""
     measures = list(dict.fromkeys(name for runs in findings.sides.values() for name in runs))
     lines = [(side, *(_of_runs(runs.get(name)) for name in measures)) for side, runs in findings.sides.items()]
     return [(findings.experiment, *measures), *lines]
@@ -76,7 +76,7 @@ def _cells(figures: Figures) -> tuple[str, ...]:
 
 
 def _rounded(rate: float) -> int:
-    """To a thousand: noise is more than that."""
+    """Round to a thousand: noise is larger than that."""
     return round(rate / 1000) * 1000 if rate >= 1000 else round(rate)
 
 

@@ -1,4 +1,4 @@
-"""Runs the sides of an experiment in turn, checks that their results are equal, and makes figures of what was seen."""
+"""Run the sides of an experiment in turn, check that their results are equal, and compute figures from the measures."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from benchmarks.machine import Machine, commit, load, this_machine
 from benchmarks.places import fresh_site
 
 LOG = "embedded:.streamtopo"
-"""Beside the working directory, for a directory of temporary files may be no disk."""
+"""Below the working directory, since a directory for temporary files may be in memory."""
 
 Runs = dict[str, tuple[float, ...]]
-"""What each measure was, run by run."""
+"""The values of each measure, run by run."""
 
 
 @dataclass(frozen=True)

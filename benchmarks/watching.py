@@ -1,4 +1,4 @@
-"""What the log tells of a run that goes on in other processes: who works, how far they are, what they left."""
+"""What the log shows of a run in other processes: the members, their progress, their results."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from benchmarks.results import Look, Results
 from streamtopo.logs import Log
 from streamtopo.logs.opening import open_log
 from streamtopo.records import TopicPartition
-from streamtopo.stores.memory import MemoryStore
+from streamtopo.stores.backends.memory import MemoryStore
 
 
 def opened(site: Site) -> closing[Log]:
@@ -18,13 +18,13 @@ def opened(site: Site) -> closing[Log]:
 
 
 def shares(log: Log, group: str) -> list[int]:
-    """How many partitions each member has."""
+    """Return the number of partitions of each member."""
     state = log.groups().get(group)
     return sorted(len(owned) for owned in state.members.values()) if state else []
 
 
 def consumed(log: Log, groups: Iterable[str], topics: Iterable[str]) -> bool:
-    """Whether all that is in these topics is processed and committed, by one group or the other."""
+    """Return whether all records of these topics are processed and committed, by any of the groups."""
     known = log.topics()
     if any(topic not in known for topic in topics):
         return False

@@ -1,4 +1,4 @@
-"""What a workload is: a question, its input, and two ways to the same results."""
+"""The definition of a workload: a question, its input, and two ways to the same results."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ class Workload:
     name: str
     question: str
     records: int
-    """How many there are unless asked for otherwise."""
+    """The number of records by default."""
     prepare: Callable[[Log, int], None]
-    """Create the topics and fill in so many records."""
+    """Create the topics and append this many records."""
     engine: Side
     bare: Side
     results: Look
     unit: str = "records"
     units: int = 1
-    """How many units a record has."""
+    """The number of units per record."""

@@ -11,16 +11,17 @@ from streamtopo.dsl.cogrouped import (
     SessionWindowedCogroupedKStream,
     TimeWindowedCogroupedKStream,
 )
-from streamtopo.dsl.global_table import GlobalKTable
 from streamtopo.dsl.grouped import KGroupedStream
 from streamtopo.dsl.grouped_table import KGroupedTable
 from streamtopo.dsl.kstream import KStream
 from streamtopo.dsl.ktable import KTable
-from streamtopo.dsl.suppressed import Suppressed, until_time_limit, until_window_closes
-from streamtopo.dsl.windowed import SessionWindowedKStream, TimeWindowedKStream
+from streamtopo.dsl.tables.global_table import GlobalKTable
+from streamtopo.dsl.tables.suppress import Suppressed, until_time_limit, until_window_closes
+from streamtopo.dsl.windows import SessionWindowedKStream, TimeWindowedKStream
 from streamtopo.errors import StreamtopoError
 from streamtopo.processors import Processor, ProcessorContext, Record, ValueTransformer
 from streamtopo.serdes import Serde
+from streamtopo.serdes.windowed import session_windowed, time_windowed
 from streamtopo.stores.build import (
     key_value_store,
     retaining_duplicates,
@@ -30,15 +31,14 @@ from streamtopo.stores.build import (
 )
 from streamtopo.timestamps import MaxAhead, Times, Timestamp
 from streamtopo.topology import Topology
-from streamtopo.windowed_serdes import session_windowed, time_windowed
 from streamtopo.windows import Windowed, Windows
 
 if TYPE_CHECKING:
-    from streamtopo.engine.worker import Worker
+    from streamtopo.engine.worker.worker import Worker
     from streamtopo.hosting import host, lifespan
 
-_RUNNING = {"Worker": "streamtopo.engine.worker", "host": "streamtopo.hosting", "lifespan": "streamtopo.hosting"}
-"""What runs a topology is imported when it is asked for: who only declares one need not wait for it."""
+_RUNNING = {"Worker": "streamtopo.engine.worker.worker", "host": "streamtopo.hosting", "lifespan": "streamtopo.hosting"}
+"""These run a topology. They are imported on first use: modules that only declare one need not wait for them."""
 
 
 def __getattr__(name: str) -> object:

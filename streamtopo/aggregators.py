@@ -1,4 +1,4 @@
-"""Ready aggregators for `aggregate`: sums, extremes, averages, the first, the last, the top, everything.
+"""Ready-made aggregators for `aggregate`: sum, minimum, maximum, mean, first, last, top k, and all values.
 
 >>> from streamtopo import StreamsBuilder
 >>> from streamtopo.aggregators import mean
@@ -18,29 +18,29 @@ from streamtopo.errors import StreamtopoError, TopologyError
 from streamtopo.serdes import SerdeLike
 
 Of = Callable[[Any], Any]
-"""What counts of a value."""
+"""The part of a value that is aggregated."""
 _EXACT = 2**53
-"""Larger ints may not be exact as floats."""
+"""Larger ints may have no exact float."""
 
 
 @dataclass(frozen=True)
 class Aggregator:
-    """Rows begin as `init()`, take each value by `add`, and two sessions' rows become one by `merge`."""
+    """A row begins as `init()`, `add` adds a value to it, and `merge` merges the rows of two sessions."""
 
     init: Callable[[], Any]
     add: Callable[[Any, Any], Any]
-    """(row, value) -> the new row; it may change the row and return it."""
+    """(row, value) -> the new row. It may change the row and return it."""
     merge: Callable[[Any, Any], Any]
-    """(row, a later row) -> the row of both."""
+    """(row, a later row) -> the row of both together."""
     value: SerdeLike | None
-    """The type of the rows; None if they have that of the stream's values."""
+    """The type of the rows. None: that of the stream's values."""
     finish: Callable[[Any], Any] | None = None
-    """What is made of a row for those who read the table; None if the row is what they want."""
+    """Makes the result from a row. None: the row is the result."""
     finished: SerdeLike | None = None
-    """The type of that."""
+    """The type of the result."""
 
     def adder(self, key: Any, value: Any, row: Any) -> Any:
-        """Without a value there is nothing to add; windows, unlike plain groups, get such records too."""
+        """Ignores records without a value. Windowed aggregations get such records, others do not."""
         return row if value is None else self.add(row, value)
 
     def merger(self, key: Any, one: Any, other: Any) -> Any:
@@ -52,9 +52,9 @@ def _itself(value: Any) -> Any:
 
 
 def sum(of: Of = _itself, *, value: SerdeLike | None = None) -> Aggregator:
-    """Rows have the type of the stream's values, or with `of` floats; say `value=int` for whole numbers.
+    """The sum. It has the type of the stream's values or, with `of`, is a float; give `value=int` for whole numbers.
 
-    Unless float was declared, ints that are not exact as floats raise an error.
+    Ints that have no exact float are an error, unless float is declared.
     """
     if of is _itself or value is not None:
         zero = 0.0 if value is float else 0
@@ -70,12 +70,12 @@ def _exact(row: float, new: Any) -> Any:
 
 
 def min(of: Of = _itself, *, value: SerdeLike | None = None) -> Aggregator:
-    """Rows have the type of the stream's values; with `of` floats, unless `value` says something else."""
+    """The smallest value. Rows have the type of the stream's values or, with `of`, of `value`: float by default."""
     return _best(of, lambda new, old: new < old, _or(value, float, of))
 
 
 def max(of: Of = _itself, *, value: SerdeLike | None = None) -> Aggregator:
-    """Rows have the type of the stream's values; with `of` floats, unless `value` says something else."""
+    """The largest value. Rows have the type of the stream's values or, with `of`, of `value`: float by default."""
     return _best(of, lambda new, old: new > old, _or(value, float, of))
 
 
@@ -91,7 +91,7 @@ def _best(of: Of, better: Callable[[Any, Any], bool], value: SerdeLike | None) -
 
 
 def mean(of: Of = _itself) -> Aggregator:
-    """The average. What the store keeps is [count, sum]."""
+    """The average. The store keeps [count, sum]."""
     return Aggregator(
         lambda: [0, 0],
         lambda row, new: [row[0] + 1, row[1] + of(new)],
@@ -103,12 +103,12 @@ def mean(of: Of = _itself) -> Aggregator:
 
 
 def first(of: Of = _itself, *, value: SerdeLike | None = None) -> Aggregator:
-    """The first in order of arrival. `value` is the type of what `of` returns: dict unless given."""
+    """The first value in order of arrival. `value` is the type of what `of` returns; the default is dict."""
     return Aggregator(lambda: None, lambda row, new: of(new) if row is None else row, _earlier, _or(value, dict, of))
 
 
 def last(of: Of = _itself, *, value: SerdeLike | None = None) -> Aggregator:
-    """The last in order of arrival. `value` is the type of what `of` returns: dict unless given."""
+    """The last value in order of arrival. `value` is the type of what `of` returns; the default is dict."""
     return Aggregator(
         lambda: None, lambda row, new: of(new), lambda one, other: _earlier(other, one), _or(value, dict, of)
     )
@@ -119,12 +119,12 @@ def _earlier(one: Any, other: Any) -> Any:
 
 
 def top_k(k: int, of: Of = _itself, *, by: Of = _itself, value: SerdeLike = list) -> Aggregator:
-    """The k largest, largest first; of equal ones the earlier. `by` says what is compared of `of(value)`.
+    """The k largest values, largest first; of equal ones, the earlier. `by` returns what to compare of `of(value)`.
 
-    `value` is the type of the rows: `list[Order]` where they hold anything that plain JSON has not.
+    `value` is the type of the rows, such as `list[Order]`, for values that are not plain JSON.
     """
     if not isinstance(k, int) or k < 1:
-        raise TopologyError(f"top_k is to keep {k!r} values; give 1 or more")
+        raise TopologyError(f"top_k would keep {k!r} values; give 1 or more")
 
     def largest(values: list[Any]) -> list[Any]:
         return heapq.nlargest(k, values, key=by)
@@ -135,9 +135,9 @@ def top_k(k: int, of: Of = _itself, *, by: Of = _itself, value: SerdeLike = list
 
 
 def collect(of: Of = _itself, *, most: int | None = None, value: SerdeLike = list) -> Aggregator:
-    """All values in order of arrival, or the last `most` of them. `value` is the type of the rows: `list[Order]`."""
+    """All values in order of arrival, or the last `most`. `value` is the type of the rows, such as `list[Order]`."""
     if most is not None and (not isinstance(most, int) or most < 1):
-        raise TopologyError(f"collect is to keep {most!r} values; give 1 or more")
+        raise TopologyError(f"collect would keep {most!r} values; give 1 or more")
 
     def kept(row: list[Any]) -> list[Any]:
         return row if most is None else row[-most:]

@@ -1,4 +1,4 @@
-"""What an application shows of itself with `streamtopo worker APP --demo`: sample input, and a topic to look at."""
+"""The demo of an application, for `streamtopo worker APP --demo`: sample input, and a topic to show."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Demo:
-    """Kept by the application's module under the name `demo`."""
+    """An application's module has one under the name `demo`."""
 
     feed: Callable[[], Iterator[tuple[str, Any, Any]]]
-    """An endless iterator of (topic, key, value), in the types of the topology; the same one each time."""
+    """Returns an endless iterator of (topic, key, value), in the types of the topology; the same records each time."""
     shows: str
-    """A topic that the topology writes: the keys with the largest values are shown."""
+    """A topic that the topology writes; the keys with the largest values are shown."""
     title: str = "top"
     rate: int = 1000
-    """Records per second to feed it."""
+    """Records per second to send."""
     of: Callable[[Any], Any] = lambda value: value
-    """The number in a value of that topic."""
+    """Returns the number in a value of that topic."""

@@ -1,38 +1,40 @@
-"""Every error a user can meet: each says where, what, and what next."""
+"""All errors that users can see. Each message says where, what, and what to do next."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 
 class StreamtopoError(Exception):
-    """What everything here raises on purpose."""
+    """Base class of all errors of this package."""
 
 
 class TopologyError(StreamtopoError):
-    """The description is wrong: found while it is built, before anything runs."""
+    """The topology is invalid. Raised while it is described, before anything runs."""
 
 
 class SerdeError(StreamtopoError):
-    """A value does not have the type that was declared for it, or bytes are not what was declared."""
+    """A value does not have its declared type, or bytes cannot be decoded as the declared type."""
 
 
 class ConfigError(StreamtopoError):
-    """An option has a name or a value that does not exist."""
+    """An option does not exist, or its value is invalid."""
 
 
 class PartitionError(StreamtopoError):
-    """The topics of the log do not fit the topology: missing, or with partition counts that differ."""
+    """The topics of the log do not fit the topology: topics are missing, or their numbers of partitions differ."""
 
 
 class FingerprintError(StreamtopoError):
-    """The topology changed in a way that would orphan or misread the state it left behind."""
+    """The topology changed so that its existing state would be lost or misread."""
 
 
 class LogError(StreamtopoError):
-    """The log refused or could not do what was asked of it."""
+    """An operation of the log failed or was refused."""
 
 
 class LogDamaged(LogError):
-    """The log's files hold something else than what was written to them."""
+    """The files of the log are damaged: they are not as they were written."""
 
     def __init__(self, message: str, problem: str = "") -> None:
         super().__init__(message)
@@ -40,7 +42,7 @@ class LogDamaged(LogError):
 
 
 class BrokerError(StreamtopoError):
-    """A development broker cannot be fetched, started or ended."""
+    """A development broker cannot be downloaded, started or stopped."""
 
 
 class StoreError(StreamtopoError):
@@ -48,22 +50,48 @@ class StoreError(StreamtopoError):
 
 
 class StoreFailed(StoreError):
-    """The disk under a state store failed, or its files are damaged: no fault of the record it was read for."""
+    """The disk of a state store failed, or its files are damaged. The record being processed is not the cause."""
 
 
 class StoreInUse(StoreError):
-    """Another living worker has a task's stores; if the log gave the task away, it lets go of them in a moment."""
+    """Another running worker has the stores of a task. If the task was moved, that worker closes them soon."""
+
+
+@dataclass(frozen=True)
+class FailedRecord:
+    """What a node failed to process, and why: a record, with its bytes as in the log, or a call without a record."""
+
+    node: str
+    cause: BaseException
+    task: str
+    topic: str | None = None
+    """None for a call."""
+    partition: int = -1
+    offset: int = -1
+    key: bytes | None = None
+    value: bytes | None = None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+    timestamp: int = -1
+    call: str = ""
+    """What was called if there is no record, such as "the punctuation at stream time 20"."""
+
+    @property
+    def place(self) -> str:
+        if self.topic is None:
+            return f"task {self.task}, {self.call}"
+        return f"{self.topic}/{self.partition} offset {self.offset}"
+
+    @property
+    def identity(self) -> tuple[str, str]:
+        """Equal for each failure of the same record or call in the same node."""
+        return self.node, self.place
 
 
 class StepError(StreamtopoError):
-    """A step raised: names the node and the record it was working for; the user's own error is its cause."""
+    """A step failed. The message names the node and the record; the original error is the cause."""
 
-    def __init__(self, node: str, place: str, cause: BaseException, hint: str = "") -> None:
-        reason = str(cause) if isinstance(cause, StreamtopoError) else repr(cause)
-        super().__init__(f'step "{node}" failed on {place}: {reason}' + (f"; {hint}" if hint else ""))
-        self.node = node
-        self.place = place
-        self.__cause__ = self._cause = cause
-
-    def with_hint(self, hint: str) -> StepError:
-        return StepError(self.node, self.place, self._cause, hint)
+    def __init__(self, failed: FailedRecord, hint: str = "") -> None:
+        reason = str(failed.cause) if isinstance(failed.cause, StreamtopoError) else repr(failed.cause)
+        super().__init__(f'step "{failed.node}" failed on {failed.place}: {reason}' + (f"; {hint}" if hint else ""))
+        self.failed = failed
+        self.__cause__ = failed.cause

@@ -1,4 +1,4 @@
-"""Which partition a key belongs to: Java's murmur2, so that topics co-partition with every other Kafka client."""
+"""The partition of a key, by Java's murmur2: topics are co-partitioned with those of every other Kafka client."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def murmur2(key: bytes) -> int:
 
 @functools.lru_cache(maxsize=256)
 def _words(size: int) -> Callable[[bytes], tuple[int, ...]]:
-    """Reads the whole words of keys of this size."""
+    """Unpacks the complete 4-byte words of keys of this size."""
     return struct.Struct(f"<{size // 4}I").unpack_from
 
 
 class _Partitions(dict[bytes, int]):
-    """A bounded memory of keys' partitions: keys repeat, and hashing in Python costs twenty look-ups."""
+    """A bounded cache of keys' partitions: keys repeat, and hashing in Python takes as long as twenty look-ups."""
 
     def __init__(self, count: int) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class _Partitions(dict[bytes, int]):
     def __missing__(self, key: bytes) -> int:
         if len(self) >= _REMEMBERED:
             self.clear()
-        # A copy: keys that lie side by side are found faster than where their records were, and hold on to less.
+        # A copy: keys next to each other in memory are found faster, and the buffers of their records are freed.
         partition = self[bytes(bytearray(key))] = murmur2(key) % self._count
         return partition
 

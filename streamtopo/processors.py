@@ -1,12 +1,12 @@
-"""The Processor API: what a user's own processor implements, and what it is given."""
+"""The Processor API: what a user-defined processor implements, and the context it gets."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, Protocol
 
-from streamtopo.durations import Duration
 from streamtopo.records import IMMUTABLE, Headers, private
+from streamtopo.settings.durations import Duration
 
 Clock = Literal["stream_time", "wall_clock"]
 
@@ -18,7 +18,7 @@ class Record(NamedTuple):
     headers: Headers = ()
 
     def private(self) -> Record:
-        """The same, sharing nothing that anybody could change."""
+        """A copy that shares nothing mutable with the original."""
         key, value, timestamp, headers = self
         if type(key) in IMMUTABLE and type(value) in IMMUTABLE:
             return self
@@ -38,7 +38,7 @@ class Record(NamedTuple):
 
 
 class RecordMetadata(NamedTuple):
-    """Where the record being processed came from."""
+    """Where the current record came from."""
 
     topic: str
     partition: int
@@ -46,7 +46,7 @@ class RecordMetadata(NamedTuple):
 
 
 class RecordContext(NamedTuple):
-    """What a function that picks a topic per record may ask: where the record came from, and what came with it."""
+    """What a function that chooses the topic of a record can use: where the record came from, its time and headers."""
 
     metadata: RecordMetadata | None
     timestamp: int
@@ -58,31 +58,31 @@ class Cancellable(Protocol):
 
 
 class ProcessorContext(Protocol):
-    """A processor's way to the rest: made for one node of one task."""
+    """What a processor can use and do; there is one for each node of each task."""
 
     application_id: str
     task_id: str
 
     def forward(self, record: Record, child: str | None = None) -> None:
-        """Hand a record to all children, in the order they were connected, or to the one named."""
+        """Forward a record to all children, in the order they were connected, or to the child with this name."""
         ...
 
     def schedule(self, interval: Duration, clock: Clock, callback: Callable[[int], object]) -> Cancellable:
-        """Call back with the time whenever `interval` has passed on stream time or the wall clock.
+        """Call the callback with the time at each `interval` of stream time or of the wall clock.
 
-        What `init` schedules on stream time goes on after a restart where it was; what is scheduled later is lost then.
+        After a restart, calls on stream time that `init` schedules continue; calls that are scheduled later are lost.
         """
         ...
 
     def get_state_store(self, name: str) -> Any:
-        """A KeyValueStore, WindowStore, SessionStore or VersionedStore, as the store was described.
+        """A KeyValueStore, WindowStore, SessionStore or VersionedStore, depending on its description.
 
-        There are those named in `stores=`, and all global ones.
+        Available are the stores named in `stores=`, and all global stores.
         """
         ...
 
     def record_metadata(self) -> RecordMetadata | None:
-        """None where no record is being processed: in `init` and in punctuations."""
+        """None if there is no current record: in `init` and in punctuations."""
         ...
 
     def current_stream_time_ms(self) -> int: ...
@@ -90,12 +90,12 @@ class ProcessorContext(Protocol):
     def current_system_time_ms(self) -> int: ...
 
     def commit(self) -> None:
-        """Ask for a commit soon."""
+        """Request a commit as soon as possible."""
         ...
 
 
 class Processor:
-    """Override what you need. What must outlive a restart, or a step that raised, belongs into a store."""
+    """Override the methods you need. Keep in a store what must survive a restart or a failed step."""
 
     def init(self, context: ProcessorContext) -> None:
         self.context = context
@@ -108,13 +108,13 @@ class Processor:
 
 
 class ValueTransformer:
-    """What `KTable.transform_values` runs: like a processor, but it returns the new value, and forwards nothing."""
+    """Used by `KTable.transform_values`: like a processor, but it returns the new value and cannot forward."""
 
     def init(self, context: ProcessorContext) -> None:
         self.context = context
 
     def transform(self, key: Any, value: Any) -> Any:
-        """The value of the new table's row, or None for no row; `value` is None where there is no row."""
+        """The value of the new table's row, or None for no row. `value` is None if the row was deleted."""
         return value
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""For pytest: the fixture `driver` makes drivers, and closes them when the test is over."""
+"""A pytest plugin: the fixture `driver` makes drivers and closes them after the test."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""What passes through: positions in a log, raw columns as logs hold them, and the chunk that steps hand on."""
+"""The data that moves through the engine: positions in a log, raw columns of logs, and the chunks between steps."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Collection, Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import accumulate, chain, compress, repeat
@@ -13,7 +14,7 @@ from streamtopo.errors import StreamtopoError
 
 Headers = tuple[tuple[str, bytes | None], ...]
 Order = int | tuple[int, ...]
-"""Where a row stands among all rows of a round: the record's number, then an index at each fork and emission."""
+"""The place of a row among all rows of a round: the record's number, then an index at each fork and emission."""
 
 
 class TopicPartition(NamedTuple):
@@ -25,14 +26,14 @@ class TopicPartition(NamedTuple):
 
 
 class Position(NamedTuple):
-    """The next offset to read, and what the task must remember with it."""
+    """The next offset to read, and what the task must remember together with it."""
 
     offset: int
     metadata: str = ""
 
 
 class Columns(NamedTuple):
-    """Encoded records of one partition, column by column; `headers` is None when no record has any."""
+    """Encoded records of one partition, column by column; `headers` is None if no record has headers."""
 
     keys: list[bytes | None]
     values: list[bytes | None]
@@ -63,7 +64,7 @@ def join_offsets(parts: Sequence[Sequence[int]]) -> Sequence[int]:
 
 
 class Batch(NamedTuple):
-    """Records read from one partition; `next_offset` is where reading goes on (past gaps and markers)."""
+    """Records read from one partition; `next_offset` is where to read next (after gaps and markers)."""
 
     source: TopicPartition
     columns: Columns
@@ -73,9 +74,9 @@ class Batch(NamedTuple):
 
 @dataclass(slots=True)
 class Chunk:
-    """Decoded rows, column by column. Steps take one and return one, and change nothing they were given.
+    """Decoded rows, column by column. A step takes a chunk and returns one; it must not change the one it was given.
 
-    Not frozen, only because that makes one three times as dear.
+    The class is not frozen, because creating a frozen object takes three times as long.
     """
 
     keys: list[Any]
@@ -83,13 +84,13 @@ class Chunk:
     timestamps: list[int]
     headers: list[Headers] | None = None
     order: list[Order] | None = None
-    """Kept only where a later meeting point or a processor needs it."""
+    """Kept only if a later node needs it: one where paths meet, or a processor."""
     sides: list[int] | None = None
-    """In the chunk of a node with several parents: which of them each row came from."""
+    """For a node with several parents: which of them each row came from."""
     routes: list[int] | None = None
-    """In what a node returns: the child each row goes to, or EVERY_CHILD."""
+    """In the result of a node: the child that each row goes to, or EVERY_CHILD."""
     old: list[Any] | None = None
-    """In the updates of a table, where somebody needs them: the values before, or OUTDATED."""
+    """In the updates of a table, if a later node needs them: the old values, or OUTDATED."""
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -129,7 +130,7 @@ class Chunk:
         return self._emitted(lambda column: [column[place] for place in places], keys, values)
 
     def spread(self, counts: list[int], keys: list[Any], values: list[Any]) -> Chunk:
-        """New rows, so many made from each row, in its order: `emit` for what is made in the rows' own order."""
+        """New rows, in the order of the rows they are made from; `counts` has the number for each row. See `emit`."""
         return self._emitted(lambda column: repeated(column, counts), keys, values)
 
     def _emitted(self, origins: Callable[[list[Any]], list[Any]], keys: list[Any], values: list[Any]) -> Chunk:
@@ -142,8 +143,56 @@ class Chunk:
         )
 
 
+@dataclass(slots=True)
+class Puts:
+    """Rows that a node put into its table, in their order: what nodes that watch the table are sent."""
+
+    index: list[Hashable]
+    """Keys as the store's `index` has them."""
+    values: list[Any]
+    """None where a row was deleted."""
+    timestamps: list[int]
+    order: list[Order]
+    before: Mapping[Any, Any]
+    """The rows of these keys before the first of these puts, and perhaps others."""
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def then(self, later: Puts) -> Puts:
+        """These, then some that were put into the same table later."""
+        return Puts(
+            self.index + later.index,
+            self.values + later.values,
+            self.timestamps + later.timestamps,
+            self.order + later.order,
+            {**later.before, **self.before},
+        )
+
+    def among(self, order: list[Order]) -> PlacedPuts:
+        """The same for a chunk whose rows have this order, which ascends."""
+        places = [bisect_left(order, place) for place in self.order]
+        return PlacedPuts(self.index, self.values, self.timestamps, places, self.before)
+
+
+@dataclass(slots=True)
+class PlacedPuts:
+    """Puts into a table among the rows of a chunk: each came before the row at its place, and after the one before."""
+
+    index: list[Hashable]
+    values: list[Any]
+    timestamps: list[int]
+    places: list[int]
+    before: Mapping[Any, Any]
+    """The rows of these keys before the first of these puts, and perhaps others."""
+
+    def moved(self, origins: list[int]) -> PlacedPuts:
+        """The same for a chunk made of other rows, each released by the row at its origin; these ascend."""
+        return replace(self, places=[bisect_left(origins, place) for place in self.places])
+
+
 class Old(Enum):
-    """Stands for the old value of an update that changed a version before the latest: the table as it is now stays."""
+    """Old value of an out-of-order update to a versioned table: the current row is unchanged."""
 
     OUTDATED = "outdated"
 
@@ -151,38 +200,39 @@ class Old(Enum):
 OUTDATED = Old.OUTDATED
 EVERY_CHILD = -1
 NOTHING = Chunk([], [], [])
-Step = Callable[[Chunk], Chunk]
+ChunkFunction = Callable[[Chunk], Chunk]
+"""What most operators are: rows in, rows out."""
 
 
 def has_null(column: Collection[object]) -> bool:
-    """`None in column`, which compares item by item, only where an item is false: that is told much faster."""
+    """`None in column`, but it tests truthiness first, which is much faster."""
     return not all(column) and None in column
 
 
 def latest_so_far(times: list[int], before: int = -1) -> list[int]:
-    """For each place the largest time up to it, or `before` where that is larger; nobody changes what it returns."""
+    """For each place, the largest time up to it, or `before` if that is larger. The result must not be changed."""
     if times == sorted(times) and (not times or before <= times[0]):
         return times
     return list(accumulate(times, max, initial=before))[1:]
 
 
 def within(times: list[int], bound: int) -> list[int]:
-    """The times, with -1 in place of those past the bound; nobody changes what it returns."""
+    """The times, with -1 instead of those past the bound. The result must not be changed."""
     return times if max(times, default=-1) <= bound else [time if time <= bound else -1 for time in times]
 
 
 def number_of(order: Order) -> int:
-    """The number, within its round, of the record that a row stems from."""
+    """The number, within its round, of the record that a row was made from."""
     return order if isinstance(order, int) else order[0]
 
 
 def below(order: Order, index: int) -> Order:
-    """The order of the `index`-th thing that came of a row; plain numbers are kept where ties cannot meet."""
+    """The order of the `index`-th row made from a row. A plain number stays a number: its ties never meet again."""
     return order if isinstance(order, int) else (*order, index)
 
 
 def repeated(column: list[Any], counts: list[int]) -> list[Any]:
-    """Each item so many times."""
+    """Each item, repeated as often as its count says."""
     return list(chain.from_iterable(map(repeat, column, counts)))
 
 
@@ -218,7 +268,7 @@ def concatenate(chunks: Sequence[Chunk]) -> Chunk:
 
 
 def each_row(function: Callable[..., Any], *columns: list[Any]) -> list[Any]:
-    """The function's result for each row. A StopIteration from it would look like the end of the column."""
+    """The function's result for each row. StopIteration becomes an error: it would look like the end of the column."""
     results = list(map(function, *columns))
     if len(results) != len(columns[0]):
         raise StreamtopoError("the function raised StopIteration; if that came from next(), give next() a default")
@@ -234,7 +284,7 @@ IMMUTABLE = frozenset({str, bytes, int, float, bool, type(None), complex})
 
 
 def private(value: Any) -> Any:
-    """The value itself where nobody can change it, else a copy that shares nothing with it."""
+    """The value itself if it is immutable, else a copy that shares nothing with it."""
     kind = type(value)
     if kind in IMMUTABLE:
         return value
@@ -251,7 +301,7 @@ def private(value: Any) -> Any:
 
 
 def unshared(column: list[Any]) -> list[Any]:
-    """The column with no object in it twice that could be changed through one row and seen through another."""
+    """The column with copies of its mutable values, so that a change through one row is not visible in another."""
     if set(map(type, column)) <= IMMUTABLE or len(set(map(id, column))) == len(column):
         return column
     seen: set[int] = set()

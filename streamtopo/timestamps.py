@@ -1,4 +1,4 @@
-"""Where a source's records have their times from: the log, a field, or a function; and what an invalid one means."""
+"""Timestamps of a source's records: from the log, a field, or a function; and what to do with invalid ones."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from streamtopo.durations import Duration, milliseconds
 from streamtopo.errors import StreamtopoError, TopologyError
 from streamtopo.records import check_timestamp, each_row
+from streamtopo.settings.durations import Duration, milliseconds
 from streamtopo.windows import FOREVER
 
 
 class Times(NamedTuple):
-    """What else is known when a record's time is asked for, in milliseconds."""
+    """What a timestamp function can use besides the record, in milliseconds."""
 
     partition: int
-    """The largest time of a record before it in its partition; -1 if there was none."""
+    """The largest time of the records before it in its partition. -1 if there are none."""
     log: int
-    """The time that the log has for it."""
+    """Its timestamp in the log."""
 
 
 @dataclass(frozen=True)
 class Timestamp:
     """`take` is "log", the name of a field of the value, or a function of (key, value) or (key, value, times).
 
-    A negative time is invalid: its record is skipped and counted, or it fails, or it gets the partition's time.
+    A negative time is invalid. The record is skipped and counted, or fails, or gets the time of its partition.
 
     >>> Timestamp("at", invalid="partition_time").column([None] * 3, [{"at": 5}, {"at": -1}, {"at": 3}], [0] * 3, 0)
     [5, 5, 3]
@@ -38,16 +38,18 @@ class Timestamp:
 
     def __post_init__(self) -> None:
         if self.invalid not in ("skip", "fail", "partition_time"):
-            raise TopologyError(f'invalid={self.invalid!r} of a timestamp is to be "skip", "fail" or "partition_time"')
+            raise TopologyError(
+                f'invalid={self.invalid!r} of a timestamp is not known; give "skip", "fail" or "partition_time"'
+            )
         if not isinstance(self.take, str) and not callable(self.take):
             raise TopologyError(f'{self.take!r:.80} gives no timestamps; give "log", a field\'s name or a function')
 
     def column(
         self, keys: list[Any], values: list[Any], log: list[int], partition: int, bound: int = FOREVER
     ) -> list[int]:
-        """The times of records that follow each other in a partition whose time was this before.
+        """The times of consecutive records of a partition, whose time was `partition_time` before.
 
-        Times past the bound do not move the partition's time.
+        Times after the bound do not move the time of the partition.
         """
         times = self._taken(keys, values, log, partition, bound)
         for time in times:
@@ -57,7 +59,7 @@ class Timestamp:
         return list(self._valid(times, partition, bound))
 
     def call_again(self, keys: list[Any], values: list[Any], known: list[int]) -> None:
-        """Call a function for what it changes in the values; its answers are known, and were found valid."""
+        """Call a function only because it may change the values. Its results are known, and are valid."""
         if callable(self.take):
             self._taken(keys, values, known, -1, FOREVER)
 
@@ -73,9 +75,7 @@ class Timestamp:
     def _valid(self, times: Iterable[int], partition: int, bound: int) -> Iterator[int]:
         for time in times:
             if time < 0 and self.invalid == "fail":
-                raise StreamtopoError(
-                    f'the timestamp {time} is negative; give invalid="skip" to do without such records'
-                )
+                raise StreamtopoError(f'the timestamp {time} is negative; give invalid="skip" to skip such records')
             if time < 0 and partition < 0:
                 raise StreamtopoError(f"the timestamp {time} is negative, and no record before it has a time to take")
             if partition < time <= bound:
@@ -88,9 +88,9 @@ TimestampLike = str | Callable[..., int] | Timestamp
 
 @dataclass(frozen=True)
 class MaxAhead:
-    """How far a record's time may be ahead of the wall clock; `then` is what to do with one that is further ahead.
+    """How far the time of a record may be ahead of the wall clock. `then` is what to do with a record further ahead.
 
-    "keep": it is processed, but does not move clocks. "skip": it is left out and counted. "fail": it fails.
+    "keep": process it, but do not move stream time. "skip": skip and count it. "fail": it is an error.
     """
 
     limit: Duration = "1h"
@@ -108,7 +108,7 @@ class MaxAhead:
 
 
 MaxAheadLike = Duration | MaxAhead | None
-"""None: there is no limit; "default": as the worker has it."""
+"""None: no limit. "default": the limit of the worker."""
 
 
 def max_ahead_of(given: MaxAheadLike) -> MaxAhead | Literal["default"] | None:
@@ -118,7 +118,7 @@ def max_ahead_of(given: MaxAheadLike) -> MaxAhead | Literal["default"] | None:
 
 
 def timestamp_of(given: TimestampLike | None) -> Timestamp | None:
-    """None stands for the log's times."""
+    """None means the timestamps of the log."""
     return given if given is None or isinstance(given, Timestamp) else Timestamp(given)
 
 
@@ -133,7 +133,7 @@ def _field(name: str, value: Any) -> Any:
 def _asks_for_times(function: Callable[..., int]) -> bool:
     try:
         parameters = inspect.signature(function).parameters.values()
-    except ValueError:  # some that are written in C
+    except ValueError:  # some functions written in C
         return False
     positional = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.POSITIONAL_ONLY)
     return len([one for one in parameters if one.kind in positional and one.default is one.empty]) > 2

@@ -1,16 +1,34 @@
-"""Profiles for the property tests: each run is like the last; `--hypothesis-profile nightly` looks elsewhere."""
+"""Setup for all tests: profiles of the property tests, short-lived JVMs, and which tests share a process."""
+
+from __future__ import annotations
 
 import signal
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests import jvms, parallel
+
 _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 settings.register_profile("default", max_examples=60, derandomize=True, deadline=None, suppress_health_check=_SLOW)
+"""Each run uses the same examples; `--hypothesis-profile nightly` tries others."""
 settings.register_profile("nightly", max_examples=2000, deadline=None, suppress_health_check=_SLOW)
 settings.load_profile("default")
 pytest.register_assert_rewrite("tests.kafka.brokers")
 pytest_plugins = ["tests.kafka.brokers"]
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
-"""What a shell runs in the background ignores it, and so would all that the tests start."""
+"""Restore SIGINT: a shell ignores it in background jobs, and all processes started by the tests would too."""
+
+jvms.start_quickly()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    return parallel.processes()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    return parallel.scheduler(config, log)

@@ -25,7 +25,7 @@ located = sound.join(devices, known, value=Known)
 
 
 def averages(located: KStream) -> None:
-    """Each minute's average, begun every 20 seconds; readings more than 10 seconds late go to a topic of their own."""
+    """The average of each minute, every 20 seconds; readings more than 10 seconds late go to their own topic."""
     minutes = located.group_by_key().windowed_by(Windows.hopping("1m", every="20s", grace="10s"), on_late="sensor-late")
     table = minutes.aggregate(mean(lambda reading: reading.celsius), name="averages")
     table.to_stream().map(
@@ -36,7 +36,7 @@ def averages(located: KStream) -> None:
 
 
 def sessions(located: KStream) -> None:
-    """How long each sensor was active, told once it has been silent for half a minute."""
+    """How long each sensor was active, sent once it has been silent for half a minute."""
     active = located.group_by_key().windowed_by(Windows.session("30s", grace="10s"), emit="on_close")
     active.count(name="sessions").to_stream().map(session, key=str, value=Session).to("sensor-sessions")
 
@@ -46,16 +46,16 @@ def session(window: Windowed, readings: int) -> tuple[Any, Session]:
 
 
 def alerts(located: KStream) -> None:
-    """A reading above its device's limit, unless somebody worked there in the minute before, or says so within 5 s.
+    """A reading above its device's limit, unless there was maintenance in the minute before, or in the 5 s after it.
 
-    All readings are joined, not only such: they move the join's time, so that an alert goes out after those 5 s.
+    All readings are joined, not only hot ones: they move the join's time, so that an alert is sent after those 5 s.
     """
     found = located.left_join(work, alert, before="1m", after="5s", value=Alert, name="alerts", store="alerts")
     found.filter(lambda _, alert: alert is not None).to("sensor-alerts")
 
 
 def hottest(located: KStream) -> None:
-    """The three highest readings of each site, to be asked for by name."""
+    """The three highest readings of each site, in a store that can be queried by name."""
     by_site = located.group_by(lambda _, reading: reading.site, key=str, name="by-site")
     by_site.aggregate(top_k(3, lambda reading: [reading.celsius, reading.sensor]), name="hottest")
 

@@ -1,4 +1,4 @@
-"""What the records are, and how one is made of others."""
+"""The records, and how one is made from others."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 class Device:
     site: str
     limit: float
-    """Celsius above which somebody should know."""
+    """Celsius above which an alert is sent."""
 
 
 @dataclass
 class Reading:
-    """As they come in; a broken sensor gives no celsius."""
+    """A reading as it arrives; a broken sensor sends no celsius."""
 
     sensor: str
     at: int
@@ -24,7 +24,7 @@ class Reading:
 
 @dataclass
 class Known:
-    """A reading of a device that is known."""
+    """A reading of a known device."""
 
     sensor: str
     site: str
@@ -60,7 +60,7 @@ def known(reading: dict[str, Any], device: Device) -> Known:
 
 
 def alert(reading: Known, work: object | None) -> Alert | None:
-    """None where it is not too hot, or that is explained."""
+    """None if it is not too hot, or if maintenance explains it."""
     if work is not None or reading.celsius <= reading.limit:
         return None
     return Alert(reading.sensor, reading.site, reading.celsius, reading.at)

@@ -1,4 +1,4 @@
-"""What Spark computes from the sensors' topics: `streamtopo rollup apps.sensors`."""
+"""The tables that Spark computes from the sensors' topics: `streamtopo rollup apps.sensors`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MINUTES_OF_A_DAY = 24 * 60
 
 
 def located(readings: DataFrame, devices: DataFrame) -> DataFrame:
-    """The sound readings of devices that are known, with their sites: as in the topology."""
+    """The valid readings of known devices, with their sites, as in the topology."""
     sites = devices.selectExpr("key AS device", "value.site AS site")
     found = readings.where("celsius IS NOT NULL").join(sites, readings.key == sites.device)
     return found.drop("key", "device")
@@ -22,7 +22,7 @@ def located(readings: DataFrame, devices: DataFrame) -> DataFrame:
 
 @rollup("site-percentiles", every="1 hour", keys=["site"], topic="readings", value=Reading, tables=["devices"])
 def site_percentiles(readings: DataFrame, devices: DataFrame) -> DataFrame:
-    """How the temperatures of a site are spread, hour by hour."""
+    """The distribution of temperatures at a site, hour by hour."""
     from pyspark.sql import functions as F
 
     cuts = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
@@ -32,7 +32,7 @@ def site_percentiles(readings: DataFrame, devices: DataFrame) -> DataFrame:
 
 @rollup("availability", every="1 day", keys=["sensor"], topic="readings", value=Reading)
 def availability(readings: DataFrame) -> DataFrame:
-    """The share of a day's minutes in which a sensor gave a sound reading."""
+    """The share of the minutes of a day in which a sensor sent a valid reading."""
     from pyspark.sql import functions as F
 
     minutes = F.count_distinct(F.date_trunc("minute", "timestamp"))
@@ -42,7 +42,7 @@ def availability(readings: DataFrame) -> DataFrame:
 
 @rollup("active-devices", every="1 day", keys=["site"], topic="readings", value=Reading, tables=["devices"])
 def active_devices(readings: DataFrame, devices: DataFrame) -> DataFrame:
-    """How many devices of a site were heard of."""
+    """How many devices of a site sent readings."""
     from pyspark.sql import functions as F
 
     return located(readings, devices).groupBy("day", "site").agg(F.count_distinct("sensor").alias("devices"))
@@ -50,7 +50,7 @@ def active_devices(readings: DataFrame, devices: DataFrame) -> DataFrame:
 
 @rollup("alerts-in-sessions", every="1 day", keys=["sensor", "at"], topic="sensor-alerts", beside=["sensor-sessions"])
 def alerts_in_sessions(alerts: DataFrame, sessions: DataFrame) -> DataFrame:
-    """Each alert with the session that it fell into: how long the sensor had been active, and how long it still was."""
+    """Each alert with its session: how long the sensor had been active before, and how long it stayed active."""
     spans = sessions.selectExpr("day AS session_day", "key AS who", "start", "end", "readings")
     inside = (
         (alerts.sensor == spans.who) & alerts["at"].between(spans.start, spans.end) & (alerts.day == spans.session_day)

@@ -1,4 +1,4 @@
-"""Sample input without end, the same for each moment it begins at: readings of 40 sensors at four sites."""
+"""Endless sample input: readings of 40 sensors at four sites, always the same for the same start time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _STEP = 25
 
 
 def day(begin: int | None = None) -> Iterator[Entry]:
-    """From then on, in milliseconds; from now on if it is not said."""
+    """`start` is in milliseconds; by default it is now."""
     dice = random.Random(1)
     for sensor in SENSORS:
         site = sensor.partition("-")[0]
@@ -45,7 +45,7 @@ def _moment(dice: random.Random, now: int) -> Iterator[Entry]:
 
 
 def _celsius(sensor: str, at: int, dice: random.Random) -> float:
-    """A daily wave around the site's usual, and now and then a peak."""
+    """A daily wave around the site's usual temperature, with a peak now and then."""
     usual = SITES[sensor.partition("-")[0]] - 8
     wave = 4 * math.sin(at / 86_400_000 * math.tau)
     peak = 12 if hash_of(sensor, at // 30_000) % 40 == 0 else 0
@@ -53,5 +53,5 @@ def _celsius(sensor: str, at: int, dice: random.Random) -> float:
 
 
 def hash_of(sensor: str, number: int) -> int:
-    """Python's own hash of text differs from run to run."""
+    """A stable hash: Python's own hash of text differs from run to run."""
     return random.Random(f"{sensor} {number}").randrange(1 << 30)

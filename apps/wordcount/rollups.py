@@ -1,4 +1,4 @@
-"""What Spark computes from word count's topics: `streamtopo rollup apps.wordcount`, and `reconcile`."""
+"""The tables that Spark computes from the topics of word count: `streamtopo rollup apps.wordcount`, and `reconcile`."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ TOP = 20
 
 
 def words_of(sentences: DataFrame) -> DataFrame:
-    """The sentences with a row for each word; the same words as in the topology."""
+    """One row for each word of the sentences; the same words as in the topology."""
     words = sentences.selectExpr("*", r"explode(split(lower(value), '(?U)[\\s\\x1c-\\x1f]+')) AS word")
     return words.where("word <> ''")
 
 
 @rollup("words-by-day", every="1 day", keys=["word"], merge={"count": "sum"})
 def words_by_day(sentences: DataFrame) -> DataFrame:
-    """How often each word came."""
+    """How often each word occurred."""
     return words_of(sentences).groupBy("day", "word").count()
 
 
@@ -38,7 +38,7 @@ def top_words(sentences: DataFrame) -> DataFrame:
 
 @view("vocabulary", of=["words-by-day"])
 def vocabulary(words: DataFrame) -> DataFrame:
-    """How many words each day brought that had not come before, and how many there were then."""
+    """How many new words each day brought, and how many there were in total."""
     from pyspark.sql import functions as F
 
     new = words.groupBy("word").agg(F.min("day").alias("day")).groupBy("day").agg(F.count("*").alias("new"))

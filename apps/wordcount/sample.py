@@ -1,4 +1,4 @@
-"""Sentences without end, for the demo: those of `sentences.txt`, shuffled, and in the same order each time."""
+"""Endless sentences for the demo: those of `sentences.txt`, shuffled, in the same order each time."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ service.mount("/streamtopo", application(lambda: service.state.streamtopo))
 
 @service.exception_handler(RequestValidationError)
 async def refused(request: Request, error: RequestValidationError) -> Response:
-    """FastAPI's own fails where what is refused cannot be UTF-8: it has to be ASCII."""
+    """FastAPI's own handler fails if the refused text is not valid UTF-8, so the answer is ASCII."""
     return Response(json.dumps({"detail": jsonable_encoder(error.errors())}), 422, media_type="application/json")
 
 
@@ -54,7 +54,7 @@ async def count(word: str, words: Words) -> dict[str, str | int]:
     word = word.lower()  # as the topology counts them
     found = await words.query_async("counts", wait="5s").get(word)
     if found is None:
-        raise HTTPException(404, f'nobody has said "{word}" yet')
+        raise HTTPException(404, f'the word "{word}" has not occurred yet')
     return {"word": word, "count": found}
 
 

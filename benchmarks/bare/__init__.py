@@ -1,1 +1,1 @@
-"""The bare loops: the same jobs on the same log and stores with the least Python, as the ceiling."""
+"""The bare loops: the same jobs on the same log and stores with as little Python as possible, as the upper limit."""

@@ -1,4 +1,4 @@
-"""Bare counting by key: one output for each changed key at the commit, or one for every record."""
+"""Bare counting by key: one output per changed key at the commit, or one per record."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from streamtopo.records import Batch, TopicPartition
 
 
 def decode(batch: Batch) -> None:
-    """A count asks nothing of the events, but they are read: one that is no JSON must not be counted."""
+    """Decode the events, although a count ignores them: invalid JSON must not be counted."""
     deque(map(orjson.loads, batch.columns.values), maxlen=0)  # type: ignore[arg-type]
 
 
 class Counting:
-    """The last count of each changed key goes out at the commit."""
+    """Send the last count of each changed key at the commit."""
 
     def __init__(self, place: Place, source: str, output: str) -> None:
         self._parts = numbers_of(place, source, "counts")
@@ -56,7 +56,7 @@ class Counting:
 
 
 class CountingEach:
-    """Every record's count goes out and into the changelog."""
+    """Send every count to the output and the changelog."""
 
     def __init__(self, place: Place, source: str, output: str) -> None:
         self._parts = numbers_of(place, source, "counts")

@@ -20,7 +20,7 @@ _PLACE = struct.Struct(">qI")
 
 
 class _Kept:
-    """Rows of one partition that go into its changelog and its store."""
+    """Rows of one partition for its changelog and its store."""
 
     def __init__(self, place: Place, name: str, partition: int) -> None:
         self._name, self._changelog = name, TopicPartition(changelog_of(name), partition)
@@ -44,7 +44,7 @@ def _kept_by_partition(place: Place, source: str, name: str) -> list[_Kept]:
 
 
 class TableJoining:
-    """Names are all there before the first event: so they lie in time."""
+    """All names come before the first event, also in time."""
 
     def __init__(self, place: Place) -> None:
         self._kept = _kept_by_partition(place, "names", "names")
@@ -72,7 +72,7 @@ class TableJoining:
 
 
 class StreamJoining:
-    """Each side's times ascend, so rows too old for one row of the other side are too old for those behind it.
+    """Timestamps of each side ascend, so rows too old for one row of the other side are too old for all later ones.
 
     Nothing is deleted from the stores, and no record is late.
     """

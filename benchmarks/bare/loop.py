@@ -1,4 +1,4 @@
-"""The loop itself: poll, take, and commit all partitions every 100 ms; outputs are split by cached murmur2."""
+"""The bare loop: poll, process, and commit all partitions every 100 ms; outputs are partitioned by cached murmur2."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ class Job(Protocol):
     def take(self, batch: Batch, send: Send) -> None: ...
 
     def flush(self, send: Send) -> None:
-        """Send what was held back: a commit follows."""
+        """Send what was held back, just before a commit."""
         ...
 
     def committed(self, ends: Mapping[TopicPartition, int]) -> None:
-        """The log has it; so may the stores."""
+        """Write the stores: the log has committed."""
         ...
 
 
 class Share(NamedTuple):
-    """What one of several loops does: each has a group of its own, and the partitions of its number."""
+    """The share of one of several loops: each has its own group, and the partitions of its number."""
 
     number: int = 0
     loops: int = 1
     over: Callable[[], bool] = lambda: True
-    """Asked when there is nothing to do; it may wait for a while."""
+    """Called when there is nothing to do; it may wait for a moment."""
 
     @property
     def group(self) -> str:
@@ -90,7 +90,7 @@ _targets = cache(_Targets)
 
 
 class Output:
-    """A topic whose records go to the partitions of their keys."""
+    """A topic whose records are partitioned by key."""
 
     def __init__(self, log: Log, topic: str) -> None:
         count = log.topics()[topic].partitions

@@ -1,4 +1,4 @@
-"""A number per key of one partition, in a dict before a store, with a changelog: what the bare loops count in."""
+"""A number per key of one partition, in a dict above a store with a changelog: the state of the bare counts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ROW = struct.Struct(">qq")
 
 
 class Numbers:
-    """`timed`: rows in the store carry a timestamp, as tables do; in plain key-value stores they do not."""
+    """`timed`: rows in the store have a timestamp, as in tables; plain key-value stores have none."""
 
     def __init__(self, place: Place, store: str, partition: int, *, timed: bool) -> None:
         self.values: Counter[bytes] = Counter()
@@ -30,7 +30,7 @@ class Numbers:
         self._rows: dict[bytes, bytes] = {}
 
     def load(self, keys: Iterable[bytes]) -> None:
-        """Have these keys' numbers in the dict."""
+        """Load the numbers of these keys into the dict."""
         missing = list(set(keys).difference(self.values))
         prefix = self._prefix
         for key, row in zip(missing, self._store.get_many([prefix + key for key in missing]), strict=True):
@@ -42,7 +42,7 @@ class Numbers:
                 (self.values[key],) = NUMBER.unpack(row)
 
     def flush(self) -> tuple[list[bytes], list[bytes], list[int]]:
-        """The changed keys, their numbers as bytes, and their times; what the store gets is kept for `write`."""
+        """Return the changed keys, their numbers as bytes, and their times; keep the store's changes for `write`."""
         keys = list(self.changed)
         numbers = list(map(self.values.__getitem__, keys))
         times = list(map(self.times.__getitem__, keys))
@@ -67,7 +67,7 @@ def changelog_of(store: str) -> str:
 
 
 def numbers_of(place: Place, topic: str, store: str, *, timed: bool = True) -> list[Numbers]:
-    """One for each partition of the topic that is counted, and the changelog topic for all."""
+    """Return one for each partition of the topic, and create their changelog topic."""
     log: Log = place.log
     count = log.topics()[topic].partitions
     log.create(Topic(changelog_of(store), count, {"cleanup.policy": "compact"}))

@@ -1,4 +1,4 @@
-"""Bare counting by key and session: a session that grows is deleted, and there again with another end."""
+"""Bare counting by key and session: a session that grows is deleted and written again with its new end."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ENDS = struct.Struct(">qq")
 
 
 class SessionCounting:
-    """Times ascend, so that only the last session of a key can grow; none is deleted for its age."""
+    """Timestamps ascend, so only the last session of a key can grow; no session expires."""
 
     def __init__(self, place: Place, source: str, output: str, gap: int) -> None:
         count = place.log.topics()[source].partitions
@@ -24,7 +24,7 @@ class SessionCounting:
         self._stores = [place.open_rows() for _ in range(count)]
         self._open: dict[bytes, tuple[bytes, int, int, int]] = {}
         self._changes: list[dict[bytes, tuple[bytes, int, int] | None]] = [{} for _ in range(count)]
-        """Of each session: its key, count and end; None for one that was there before and is no more."""
+        """Key, count and end of each session; None for one that was deleted."""
         self._written: set[bytes] = set()
         self._rows: list[tuple[int, dict[bytes, bytes | None]]] = []
         self._topic, self._gap = output, gap
@@ -52,7 +52,7 @@ class SessionCounting:
             times = [row[2] if row else 0 for row in changes.values()]
             columns = Columns(list(changes), values, times)
             send(TopicPartition(changelog_of("sessions"), partition), columns)
-            send(TopicPartition(self._topic, partition), columns)  # its partitions are those of the inner keys
+            send(TopicPartition(self._topic, partition), columns)  # the partitions are those of the inner keys
             self._written.update(changes)
             self._rows.append((partition, dict(zip(changes, values, strict=True))))
             self._changes[partition] = {}

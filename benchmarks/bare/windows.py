@@ -1,4 +1,4 @@
-"""Bare counting by key and tumbling window: a number for each key with its window's start behind it."""
+"""Bare counting by key and tumbling window: a number for each key followed by its window's start."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _inner = itemgetter(slice(None, -_START.size))
 
 
 class WindowCounting(Counting):
-    """Windows stay where they are when they are over: nothing is deleted, and no record is late."""
+    """Closed windows are kept: nothing is deleted, and no record is late."""
 
     def __init__(self, place: Place, source: str, output: str, size: int) -> None:
         super().__init__(place, source, output)
@@ -31,7 +31,7 @@ class WindowCounting(Counting):
 
 
 class WindowedOutput(Output):
-    """Partitions are those of the keys without their windows."""
+    """Records are partitioned by their keys without windows."""
 
     def __init__(self, log: Log, topic: str) -> None:
         super().__init__(log, topic)

@@ -1,4 +1,4 @@
-"""Does a busy changelog outrun its cleaning on the embedded log?"""
+"""Does a busy changelog grow faster than it is cleaned on the embedded log?"""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ topology = tumbling_count.topology()
 
 
 def engine(memory: str, site: Site, records: int) -> Observed:
-    """Every update is logged; rows expire after ten seconds of stream time, and deletions go after one."""
+    """Log every update; rows expire after ten seconds of stream time, and deletions are kept for one second."""
     in_a_process(fill, site, records)
     kept: list[int] = []
     started = time.monotonic()
@@ -47,7 +47,7 @@ def fill(site: Site, records: int) -> None:
 
 
 def in_changelog(site: Site) -> int:
-    """Records that are kept, which no public call counts."""
+    """Return the number of records stored, which no public call counts."""
     with closing(sqlite3.connect(site.directory / "log" / "log.db")) as connection:
         (records,) = connection.execute(
             "SELECT sum(records) FROM partitions p JOIN topics t ON t.id = p.topic WHERE t.name LIKE '%-changelog'"

@@ -1,4 +1,4 @@
-"""What does a service notice of the engine that it hosts, and how fast are its stores asked meanwhile?"""
+"""How does a hosted engine affect its service, and how fast can its stores be queried at the same time?"""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from benchmarks.watching import consumed, left, opened
 from benchmarks.workloads.keyed_count import prepare, topology
 from streamtopo import host
 from streamtopo.hosting.app import AsyncApp
-from streamtopo.hosting.query import Query
+from streamtopo.hosting.queries.query import Query
 from streamtopo.web.serving import Server
 
 _SECONDS = 1.0
-"""For each of the three measurements."""
+"""Of each of the three measurements."""
 _CLIENTS = 8
 _MOMENT = 0.01
 _STEP = 0.001
-"""Seconds that the loop is asked to wait; what it waits beyond that is its delay."""
+"""Seconds for which the event loop is durations to sleep; its delay is the time beyond that."""
 _KEY = str(repeating_users(1)[0])
 _ANSWER = re.compile(rb"content-length: (\d+)\r\n(?:.+\r\n)*\r\n", re.IGNORECASE)
 
@@ -40,12 +40,12 @@ def at_full_load(site: Site, records: int) -> Observed:
 
 
 def at_half_load(site: Site, records: int) -> Observed:
-    """The engine rests every other moment."""
+    """The engine pauses every other 10 ms."""
     return hosted(site, records, pausing=True)
 
 
 def in_a_process_of_its_own(site: Site, records: int) -> Observed:
-    """At full load; questions are handed on to that process."""
+    """At full load; queries are passed on to that process."""
     return hosted(site, records, pausing=False, engine="process")
 
 
@@ -58,7 +58,7 @@ def hosted(site: Site, records: int, *, pausing: bool, engine: str = "thread") -
 
 
 def serve(site: Site, pausing: bool, engine: str) -> dict[str, float]:
-    os.chdir(ROOT)  # from where a process of its own can import this module
+    os.chdir(ROOT)  # from where the process can import this module
     return asyncio.run(_serve(site, pausing, engine))
 
 
@@ -70,12 +70,12 @@ async def _serve(site: Site, pausing: bool, engine: str) -> dict[str, float]:
             threading.Thread(target=rest_half_of_the_time, args=(app, measured), daemon=True).start()
         began, before = time.monotonic(), records_of(app)
         delays = await delays_of_the_loop()
-        asked = await asyncio.to_thread(questions, app.query("counts"))
+        durations = await asyncio.to_thread(questions, app.query("counts"))
         measures = {
             "loop delayed p50 ms": percentile(delays, 50),
             "loop delayed p99 ms": percentile(delays, 99),
-            "query p50 us": percentile(asked, 50),
-            "query p99 us": percentile(asked, 99),
+            "query p50 us": percentile(durations, 50),
+            "query p99 us": percentile(durations, 99),
         }
         measures |= await asyncio.to_thread(over_http, app)
         measures["records/s meanwhile"] = (records_of(app) - before) / (time.monotonic() - began)
@@ -111,7 +111,7 @@ async def delays_of_the_loop() -> list[float]:
 
 
 def questions(query: Query) -> list[float]:
-    """Microseconds, each asked a moment after the other, as a service would."""
+    """Return the microseconds of queries with a short pause between them, as in a service."""
     taken = []
     end = time.perf_counter() + _SECONDS
     while (began := time.perf_counter()) < end:
@@ -121,7 +121,7 @@ def questions(query: Query) -> list[float]:
 
 
 def over_http(app: AsyncApp) -> dict[str, float]:
-    """Clients in another process, each with a connection that it keeps."""
+    """Query from another process, with several clients that keep their connections."""
     with Server(0) as server, processes(1) as pool:
         server.serve(app)
         taken = pool.submit(ask_over_http, server.address).result()
@@ -143,7 +143,7 @@ def ask_over_http(address: str) -> list[float]:
 
 
 def _ask(address: str, taken: list[float]) -> None:
-    """As little as possible, for it takes its part of the machine."""
+    """Query with as little code as possible, since the client shares the machine."""
     url = urlsplit(address)
     question = f"GET /stores/counts/{_KEY}?wait=5s HTTP/1.1\r\nHost: {url.netloc}\r\n\r\n".encode()
     with socket.create_connection((url.hostname, url.port)) as connection:
@@ -163,12 +163,12 @@ def _answer(connection: socket.socket) -> bytes:
 
 def check(answer: bytes) -> None:
     if b" 200 " not in answer[:20]:
-        raise BrokenRunError(f"a question was answered with {answer[:200]!r}")
+        raise BrokenRunError(f"a query was answered with {answer[:200]!r}")
 
 
 experiment = Experiment(
     "hosting",
-    "What does a service notice of the engine that it hosts, and how fast are its stores asked meanwhile?",
+    "How does a hosted engine affect its service, and how fast can its stores be queried at the same time?",
     4_000_000,
     {"at full load": at_full_load, "at half load": at_half_load, "in a process": in_a_process_of_its_own},
 )

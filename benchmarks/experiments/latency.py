@@ -21,16 +21,16 @@ from streamtopo.logs.opening import open_log
 from streamtopo.records import Position
 
 RATE = 1000
-"""Records a second, one by one at their times."""
+"""Records per second, one at a time, each at its due time."""
 WARM_UP = 2000
-"""Records before those that count, or as many as those if they are fewer."""
+"""Records before the measured ones, but at most as many as those."""
 builder = StreamsBuilder("latency")
 builder.stream("events", key=str, value=dict).map_values(in_cents).to("mapped")
 topology = builder.build()
 
 
 def produce(url: str, count: int) -> int:
-    """Each record at its time, or as soon after it as the log took the ones before; returns the first one's time."""
+    """Append each record at its time, or when the log has taken the earlier ones; return the first one's time."""
     rows = list(events(repeating_users(count)))
     without_collections()
     with closing(open_log(url)) as log:
@@ -45,7 +45,7 @@ def produce(url: str, count: int) -> int:
 
 
 def read(url: str, count: int) -> list[tuple[int, int]]:
-    """The place of each record among all that were produced, and when it arrived."""
+    """Return for each record its number among all produced ones, and when it arrived."""
     arrived: list[tuple[int, int]] = []
     without_collections()
     with closing(open_log(url)) as log:
@@ -60,7 +60,7 @@ def read(url: str, count: int) -> list[tuple[int, int]]:
 
 
 def copy(url: str, count: int) -> None:
-    """The least that a worker for this must do."""
+    """The least that a worker has to do for this job."""
     newline, dumps = orjson.OPT_APPEND_NEWLINE, orjson.dumps
     without_collections()
     with closing(open_log(url)) as log:
@@ -109,7 +109,7 @@ def observe(site: Site, records: int) -> Observed:
         reading, producing = pool.submit(read, site.url, count), pool.submit(produce, site.url, count)
         arrived, began = reading.result(), producing.result()
     if sorted(place for place, _ in arrived) != list(range(count)):
-        raise BrokenRunError("not every record came once")
+        raise BrokenRunError("not every record arrived exactly once")
     waits = [(at - began) / 1e6 - place * 1000 / RATE for place, at in arrived if place >= warm_up]
     measures = {"p50 ms": percentile(waits, 50), "p99 ms": percentile(waits, 99), "longest ms": max(waits)}
     return Observed(measures, left(site, every_record("mapped")))
@@ -124,7 +124,7 @@ def synchronous(mode: str, side: Side) -> Side:
 
 experiment = Experiment(
     "latency",
-    f"How long does a record take, of {RATE:,} a second, through a map in another process to a reader in a third?",
+    f"How long does a record take, at {RATE:,} per second, through a map in another process to a reader in a third?",
     10_000,
     {
         f"{name}, {mode}": synchronous(mode, side)

@@ -1,4 +1,4 @@
-"""How much memory does a worker take whose state is larger than its budget?"""
+"""How much memory does a worker use if its state is larger than its budget?"""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ topology = keyed_count.topology()
 
 class Worked(NamedTuple):
     megabytes: float
-    """The most memory that it took."""
+    """The most memory that it used."""
     seconds: float
 
 
@@ -30,7 +30,7 @@ def engine(site: Site, records: int) -> Observed:
     with opened(site) as log:
         rows = sum(log.end(TopicPartition("counted", number)) for number in range(log.topics()["counted"].partitions))
     if rows != records:
-        raise BrokenRunError(f"{rows} counts came of {records} keys")
+        raise BrokenRunError(f"there are {rows} counts for {records} keys")
     return Observed({"MB at most": worked.megabytes, "keys/s": records / worked.seconds}, Results(rows, ""))
 
 
@@ -40,7 +40,7 @@ def fill(site: Site, records: int) -> None:
 
 
 def work_off(site: Site, app: str, application_id: str) -> Worked:
-    """A worker of this app takes all events."""
+    """Process all events with a worker of this app."""
     started = time.monotonic()
     with opened(site) as log, worker(app, site, "--memory", BUDGET) as running:
         until(lambda: consumed(log, [application_id], ["events"]), "the end of the count", running.check)
@@ -49,7 +49,7 @@ def work_off(site: Site, app: str, application_id: str) -> Worked:
 
 experiment = Experiment(
     "memory",
-    f"How much memory does a worker take that counts more keys than fit into its budget of {BUDGET}?",
+    f"How much memory does a worker use that counts more keys than fit into its budget of {BUDGET}?",
     5_000_000,
     {"engine": engine},
 )

@@ -1,4 +1,4 @@
-"""What do records notice of a worker that joins, or leaves, on Kafka: how many tasks move, how long do they stand?"""
+"""How does a worker that joins or leaves on Kafka affect records: how many tasks move, and how long do they stop?"""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from streamtopo.logs import Log
 from streamtopo.logs.opening import open_log
 
 ROWS = 50_000
-"""What the stores have before, 75 bytes each, which a task that moves must restore."""
+"""Rows in the stores at the start, 75 bytes each, which a task that moves must restore."""
 JOINING, LEAVING = "joining", "leaving"
 builder = StreamsBuilder("moving")
 events_by_user = builder.stream("events", key=str, value=dict).group_by_key()
@@ -29,13 +29,13 @@ events_by_user.reduce(lambda old, new: new, name="newest").to_stream().to("newes
 topology = builder.build()
 
 Arrival = tuple[int, int, int]
-"""Partition, place among all that were produced, time."""
+"""Partition, number among all produced records, time."""
 Owners = dict[int, str]
-"""The member that has each partition."""
+"""The member that owns each partition."""
 
 
 def on_a_broker(change: str, protocol: str, site: Site, records: int) -> Observed:
-    """One of its own, with the settings of a development cluster."""
+    """Run on a separate broker, with the settings of a development cluster."""
     cluster = Cluster(site.directory / "broker")
     try:
         url = f"kafka://{cluster.up(port=0)}?kafka.group.protocol={protocol}"
@@ -45,7 +45,7 @@ def on_a_broker(change: str, protocol: str, site: Site, records: int) -> Observe
 
 
 def observe(change: str, site: Site, records: int) -> Observed:
-    """A second worker joins, or leaves, when a quarter of the records is done."""
+    """Let a second worker join or leave when a quarter of the records is done."""
     with opened(site) as log, processes(2) as pool, ExitStack() as first, ExitStack() as second:
         create(log, "events", "newest")
         fill(log, "events", earlier())
@@ -70,19 +70,19 @@ def observe(change: str, site: Site, records: int) -> Observed:
 
 
 def earlier() -> Iterator[Row]:
-    """With times before those of the records that count."""
+    """Yield rows with earlier times than the measured records."""
     return ((key, value, time - ROWS) for key, value, time in events(unique_users(ROWS)))
 
 
 def elsewhere(site: Site) -> AbstractContextManager[Running]:
-    """A worker as on another machine, which has none of the first one's stores."""
+    """Run a worker as on another machine, without the stores of the first one."""
     directory = site.directory / "second"
     directory.mkdir()
     return worker(__name__, site._replace(directory=directory), "--cache", "0")
 
 
 def owners(log: Log, members: int, staying: Running) -> Owners:
-    """When each member has its share."""
+    """Return the owners once each member has its share."""
     share = [PARTITIONS // members] * members
     until(lambda: shares(log, "moving") == share, "an even assignment", staying.check)
     owned = log.groups()["moving"].members
@@ -110,7 +110,7 @@ def read(url: str, count: int) -> list[Arrival]:
 
 
 def measured(arrived: list[Arrival], began: int, changed: int, moved: set[int]) -> dict[str, float]:
-    """A task stood still for as long as the record waited that waited longest for it; the first second is warm-up."""
+    """A task's pause is the longest time that a record waited for it; the first second is warm-up."""
     longest_before, longest = 0.0, dict.fromkeys(range(PARTITIONS), 0.0)
     for partition, place, at in arrived:
         wait = (at - began) / 1e6 - place * 1000 / RATE
@@ -130,7 +130,7 @@ def measured(arrived: list[Arrival], began: int, changed: int, moved: set[int]) 
 
 experiment = Experiment(
     "moving",
-    "What do records notice of a worker that joins, or leaves, on Kafka: how many tasks move, how long do they stand?",
+    "How does a worker that joins or leaves on Kafka affect records: how many tasks move, how long do they stop?",
     10_000,
     {
         f"{change}, {protocol}": partial(on_a_broker, change, protocol)

@@ -1,4 +1,4 @@
-"""How much memory does a worker take with more sessions open than fit into its budget?"""
+"""How much memory does a worker use with more open sessions than fit into its budget?"""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchmarks.watching import opened
 from streamtopo import StreamsBuilder, Topology, Windows
 
 TIMES = 2
-"""So often each user comes: all of them once, then all again, well within the gap."""
+"""Events per user: first one of each user, then a second of each, well within the gap."""
 
 
 def sessions() -> Topology:
@@ -41,18 +41,18 @@ def prepare(site: Site, users: int) -> None:
 
 
 def check(site: Site, users: int) -> None:
-    """One session of each user is left, with all its events."""
+    """Check that one session of each user is left, with all its events."""
     with opened(site) as log:
         last = {key: value for _partition, key, value, _time in records_of(log, "counted")}
     counts = Counter(last.values())
     del counts[None]
     if list(counts.values()) != [users]:
-        raise BrokenRunError(f"{users} users have sessions of {list(counts)} events, so often: {list(counts.values())}")
+        raise BrokenRunError(f"sessions of {users} users by their number of events: {dict(counts)}")
 
 
 experiment = Experiment(
     "open-sessions",
-    f"How much memory does a worker take with more sessions open than fit into its budget of {BUDGET}?",
+    f"How much memory does a worker use with more open sessions than fit into its budget of {BUDGET}?",
     1_000_000,
     {"engine": engine},
 )

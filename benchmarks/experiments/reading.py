@@ -1,4 +1,4 @@
-"""What does a worker notice of a process that reads the whole log over and over while it writes?"""
+"""How does a process that reads the whole log again and again affect a worker that writes to it?"""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchmarks.processes import most_memory, processes
 from benchmarks.results import every_record
 from benchmarks.watching import left, opened
 from benchmarks.workloads.keyed_count import prepare, topology
-from streamtopo.engine.worker import Worker
+from streamtopo.engine.worker.worker import Worker
 from streamtopo.logs import Log
 from streamtopo.records import TopicPartition
 
@@ -43,7 +43,7 @@ def fill(site: Site, records: int) -> None:
 
 
 def work(site: Site) -> dict[str, float]:
-    """Every update is forwarded and logged, so that there is much to write."""
+    """Forward and log every update, so that there is much to write."""
     commits: list[float] = []
     wal = 0
     with opened(site) as log:
@@ -66,7 +66,7 @@ def work(site: Site) -> dict[str, float]:
 
 
 def read(site: Site, stop: Path) -> float:
-    """Everything, again and again; returns how many records a second."""
+    """Read everything, again and again; return the number of records per second."""
     with opened(site) as log:
         began, records = time.monotonic(), 0
         while not stop.exists():
@@ -85,7 +85,7 @@ def read_partition(log: Log, partition: TopicPartition, stop: Path) -> int:
 
 experiment = Experiment(
     "reading",
-    "What does a worker notice of a process that reads the whole log over and over while it writes?",
+    "How does a process that reads the whole log again and again affect a worker that writes to it?",
     1_000_000,
     {"alone": alone, "with a reader": with_a_reader},
 )

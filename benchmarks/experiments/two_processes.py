@@ -20,16 +20,16 @@ from benchmarks.workloads.word_count import WordCount
 from streamtopo.logs import Log
 
 WARM_UP = 20_000
-"""Lines before those that count, or as many as those if they are fewer."""
+"""Lines before the measured ones, but at most as many as those."""
 REPARTITION = topology.topic_of(next(iter(topology.repartitions)))
 _IDLE = 0.001
-"""Seconds that a bare loop waits when there is nothing for it."""
+"""Seconds that a bare loop waits when it has nothing to do."""
 _TICK = 0.01
-"""Seconds: the kernel counts CPU time in these, and a short run may have none."""
+"""Seconds: the kernel's unit of CPU time, so a short run may show none."""
 
 
 def engine(number: int, site: Site, records: int) -> Observed:
-    """As a user starts it."""
+    """Start the worker as a user does."""
     name = topology.application_id
     with opened(site) as log:
         create(log, "sentences", "word-counts")
@@ -66,7 +66,7 @@ def loop(site: Site, stop: Path, number: int, loops: int) -> None:
 
 
 def clocked(log: Log, records: int, done: Callable[[], bool], check: Callable[[], object]) -> dict[str, float]:
-    """From the moment when processes that have done all, and wait, see that there is more."""
+    """Measure from the moment when processes that have done everything see new records."""
     warm_up = min(WARM_UP, records)
     rows = list(islice(lines(warm_up + records), warm_up, None))
     until(done, "the end of the warm-up", check)

@@ -1,1 +1,1 @@
-"""Other stream processors beside ours: the same input, the same broker, the same run."""
+"""Comparison with other stream processors: the same input, broker and run."""

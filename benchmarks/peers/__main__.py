@@ -1,4 +1,4 @@
-"""python -m benchmarks.peers: runs the peers in turn on one broker; prints the table and draws the chart."""
+"""python -m benchmarks.peers: run the peers in turn on one broker; print the table and draw the chart."""
 
 from __future__ import annotations
 
@@ -43,24 +43,26 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description=__doc__)
     parser.add_argument("--workloads", nargs="+", choices=WORKLOADS, default=list(WORKLOADS), metavar="NAME")
     parser.add_argument("--peers", nargs="+", choices=PEERS, default=PEERS, metavar="NAME")
-    parser.add_argument("--records", type=int, help="instead of each workload's own number; slow peers get their share")
-    parser.add_argument("--runs", type=int, default=3, help="of each, which take turns (default 3); 0 only draws")
-    parser.add_argument("--file", type=Path, default=FILE, help=f"of the runs, kept and added to (default {FILE})")
+    parser.add_argument(
+        "--records", type=int, help="number of records (default: the workload's own); slow peers get fewer"
+    )
+    parser.add_argument("--runs", type=int, default=3, help="runs of each, in turn (default 3); 0 only draws")
+    parser.add_argument("--file", type=Path, default=FILE, help=f"file to which runs are appended (default {FILE})")
     return parser
 
 
 def _runs(options: argparse.Namespace, server: Server) -> Iterator[dict[str, Any]]:
     chosen = [one for one in contenders() if one.peer in options.peers]
-    _run(next(contenders()), "keyed-count", options.records, server)  # does not count: the broker is cold
+    _run(next(contenders()), "keyed-count", options.records, server)  # not counted: the broker is cold
     for workload in options.workloads:
         for turn in range(options.runs):
             for contender in chosen:
                 if workload in contender.workloads:
                     found = _run(contender, workload, options.records, server)
-                    told = found.get("broken") or ", ".join(
+                    figures = found.get("broken") or ", ".join(
                         f"{what} {value:,.1f}" for what, value in found["seen"].items()
                     )
-                    print(f"{workload}, run {turn + 1} of {options.runs}, {contender.name}: {told}", file=sys.stderr)
+                    print(f"{workload}, run {turn + 1} of {options.runs}, {contender.name}: {figures}", file=sys.stderr)
                     yield found
 
 

@@ -1,4 +1,4 @@
-"""The rates as bars, in SVG: a picture for each workload, each with a scale of its own."""
+"""The rates as bars, in SVG: one chart for each workload, with its own scale."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _COLOURS = {"streamtopo": "#1f77b4", "client alone": "#999999"}
 _OTHER = "#d9915b"
 
 Bar = tuple[str, float, str]
-"""Whose it is, how long, and what is written at its end."""
+"""Name of the contender, length, and the text at its end."""
 
 
 def chart(kept: Sequence[Kept]) -> str:
@@ -22,8 +22,8 @@ def chart(kept: Sequence[Kept]) -> str:
     for workload, bars in _bars(kept).items():
         drawn.append(_text(10, top + 14, f"{workload}: {_unit(workload)}", "font-weight='bold'"))
         longest = max(length for _, length, _ in bars)
-        for place, (name, length, said) in enumerate(bars, 1):
-            drawn.append(_bar(name, length / longest, said, top + place * _LINE))
+        for place, (name, length, text) in enumerate(bars, 1):
+            drawn.append(_bar(name, length / longest, text, top + place * _LINE))
         top += (len(bars) + 2) * _LINE
     style = "<style>text{font:12px sans-serif;fill:#222}@media(prefers-color-scheme:dark){text{fill:#ddd}}</style>"
     head = f"<svg xmlns='http://www.w3.org/2000/svg' width='{_WIDTH}' height='{top}' viewBox='0 0 {_WIDTH} {top}'>"
@@ -48,12 +48,12 @@ def _bars(kept: Sequence[Kept]) -> dict[str, list[Bar]]:
     return bars
 
 
-def _bar(name: str, share: float, said: str, top: int) -> str:
+def _bar(name: str, share: float, text: str, top: int) -> str:
     colour = _COLOURS.get(name.partition(",")[0], _OTHER)
     width = max(1, round(share * _BARS))
     bar = f"<rect x='{_NAMES}' y='{top + 3}' width='{width}' height='{_LINE - 5}' fill='{colour}'/>"
-    return f"{_text(20, top + 14, name)}{bar}{_text(_NAMES + width + 5, top + 14, said)}"
+    return f"{_text(20, top + 14, name)}{bar}{_text(_NAMES + width + 5, top + 14, text)}"
 
 
-def _text(left: int, top: int, said: str, more: str = "") -> str:
-    return f"<text x='{left}' y='{top}' {more}>{escape(said)}</text>"
+def _text(left: int, top: int, text: str, more: str = "") -> str:
+    return f"<text x='{left}' y='{top}' {more}>{escape(text)}</text>"

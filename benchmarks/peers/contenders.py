@@ -1,4 +1,4 @@
-"""Who is measured: each with its guarantee, its settings, what it can do, and the command that does it."""
+"""The contenders: each with its guarantee, its settings, the workloads it can run, and its command."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ EVERY = frozenset(WORKLOADS)
 
 
 class Job(NamedTuple):
-    """What the command of a contender is made of."""
+    """The input for a contender's command."""
 
     workload: Workload
     brokers: str
     state: Path
     commit_at: tuple[int, ...]
-    """Records after which everything has come."""
+    """Numbers of records after which all output must be committed."""
 
 
 @dataclass(frozen=True)
@@ -33,16 +33,16 @@ class Contender:
     command: Callable[[Job], list[str]]
     workloads: Collection[str] = EVERY
     share: float = 1.0
-    """Of the records that others get: slow ones would take hours."""
+    """The share of the others' records: slow contenders would take hours."""
     commits: bool = True
-    """It keeps its positions in a group; else its output shows how far it is."""
+    """Whether it commits positions in a group; otherwise its output shows its progress."""
 
     @property
     def name(self) -> str:
         return ", ".join(filter(None, (self.peer, self.guarantee, self.settings)))
 
 
-# -- ours
+# -- streamtopo
 
 
 def ours(guarantee: str, *settings: str) -> Callable[[Job], list[str]]:
@@ -87,13 +87,13 @@ def streams(*several: Mapping[str, str]) -> Callable[[Job], list[str]]:
         options |= {"statestore.cache.max.bytes": "0"} if job.workload.name == "every-update" else {}
         for given in several:
             options |= given
-        told = [job.workload.name, job.workload.application, ",".join(map(str, job.commit_at))]
-        return [*kafka_streams(), *told, *(f"{name}={value}" for name, value in options.items())]
+        arguments = [job.workload.name, job.workload.application, ",".join(map(str, job.commit_at))]
+        return [*kafka_streams(), *arguments, *(f"{name}={value}" for name, value in options.items())]
 
     return command
 
 
-# -- Python's
+# -- Python stream processors
 
 
 def python(peer: str, *options: str) -> Callable[[Job], list[str]]:

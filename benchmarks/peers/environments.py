@@ -1,4 +1,4 @@
-"""What peers run in: virtual environments and jars, made once, in the user's cache, for what is pinned."""
+"""Environments of the peers: virtual environments and jars of pinned versions, created once in the user's cache."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from pathlib import Path
 
 from streamtopo.broker import find_java
 from streamtopo.broker.directories import cache_directory
-from streamtopo.broker.fetching import LOGGING, VERSION, fetched
+from streamtopo.broker.downloads import LOGGING, VERSION, fetched
 
 HERE = Path(__file__).parent
 _STREAMS = f"org.apache.kafka:kafka-streams:{VERSION}", "com.fasterxml.jackson.core:jackson-databind:2.19.0", LOGGING
 
 
 class MissingPeerError(Exception):
-    """It cannot be installed here; the others can be measured all the same."""
+    """It cannot be installed here; the others can still be measured."""
 
 
 def python_of(peer: str) -> str:
-    """The interpreter of the environment with what requirements/PEER.txt pins."""
+    """Return the Python of the environment with the packages pinned in requirements/PEER.txt."""
     pinned = (HERE / "requirements" / f"{peer}.txt").read_bytes()
     directory = cache_directory() / "peers" / f"{peer}-{sha256(pinned).hexdigest()[:12]}"
     python = directory / "bin" / "python"
@@ -38,7 +38,7 @@ def python_of(peer: str) -> str:
 
 
 def kafka_streams() -> list[str]:
-    """The command that runs Streams.java, which Java compiles as it starts."""
+    """Return the command that runs Streams.java, which Java compiles at start."""
     java = find_java()
     jars = fetched(java, f"kafka-streams-{VERSION}", _STREAMS)
     quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"

@@ -1,4 +1,4 @@
-"""How long records take from a producer, through a contender, to a reader of what is committed: 1,000 a second."""
+"""The time of records from a producer, through a contender, to a reader of committed records: 1,000 per second."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PATIENCE = 60.0
 
 
 def delays(brokers: str, workload: Workload, rows: Sequence[Row], warm_up: int) -> dict[str, float]:
-    """Of the rows behind the first ones; a record's time begins when it was due."""
+    """Return the delays of the rows after the warm-up; a record's time starts when it is due."""
     with processes(2) as pool:
         reading = pool.submit(read, brokers, workload.output, len(rows))
         producing = pool.submit(produce, brokers, workload.input, rows)
@@ -30,7 +30,7 @@ def delays(brokers: str, workload: Workload, rows: Sequence[Row], warm_up: int) 
 
 
 def produce(brokers: str, topic: str, rows: Sequence[Row]) -> int:
-    """Each record at its time; returns the first one's."""
+    """Produce each record at its time; return the first one's time."""
     producer = Producer({"bootstrap.servers": brokers, "linger.ms": 0, "log_level": 2})
     producer.list_topics(topic)
     began, written = time.monotonic_ns(), 0
@@ -46,7 +46,7 @@ def produce(brokers: str, topic: str, rows: Sequence[Row]) -> int:
 
 
 def read(brokers: str, topic: str, count: int) -> dict[int, int]:
-    """When the record of each place among all that were produced arrived last."""
+    """Return when each produced record, by its number, arrived last."""
     consumer = Consumer({"bootstrap.servers": brokers, "group.id": "reading", "enable.auto.commit": False})
     consumer.assign([Place(topic, number, 0) for number in range(PARTITIONS)])
     arrived: dict[int, int] = {}
@@ -57,7 +57,7 @@ def read(brokers: str, topic: str, count: int) -> dict[int, int]:
         if messages:
             heard = time.monotonic()
         elif time.monotonic() - heard > _PATIENCE:
-            raise BrokenRunError(f"{len(arrived)} of {count} records came, and none for {_PATIENCE:.0f} s")
+            raise BrokenRunError(f"{len(arrived)} of {count} records arrived, and none for {_PATIENCE:.0f} s")
         for message in messages:
             arrived[orjson.loads(message.value() or b"")["ts"] - START] = now
     consumer.close()

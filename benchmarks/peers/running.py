@@ -1,4 +1,4 @@
-"""One run of one contender: a process is warmed up, stopped, given all its input, and let go while a clock runs."""
+"""One run of one contender: its process is warmed up, stopped, given all its input, and continued with the clock on."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _expected(workload: str, count: int) -> Values:
 
 
 class _Scene:
-    """The topics of a run, its process, and how far that is."""
+    """The topics of a run, its process, and its progress."""
 
     def __init__(self, contender: Contender, workload: Workload, records: int, server: Server, directory: Path) -> None:
         self.workload, self.records, self.server = workload, records, server
@@ -91,11 +91,11 @@ class _Scene:
 
     @contextmanager
     def process(self) -> Iterator[Running]:
-        """Until the end of the block; asked to end, it should, for its group not to wait for it."""
+        """Run the process until the end of the block; it should end when asked, or its group waits for it."""
         environment = {name: value for name, value in os.environ.items() if not name.startswith("STREAMTOPO_")}
         environment["PYTHONPATH"] = str(ROOT)
-        with self._errors.open("wb") as said:
-            process = subprocess.Popen(self._command, cwd=ROOT, env=environment, stdout=said, stderr=said)
+        with self._errors.open("wb") as output:
+            process = subprocess.Popen(self._command, cwd=ROOT, env=environment, stdout=output, stderr=output)
         try:
             yield Running(process, self._errors)
             process.terminate()
@@ -129,7 +129,7 @@ def _latency(scene: _Scene) -> Measures:
 
 
 def _restore(scene: _Scene) -> Measures:
-    """How much longer a start takes when the stores are gone."""
+    """Measure how much longer a start takes when the stores are gone."""
     with scene.process() as running:
         scene.fill(scene.workload.input, scene.rows)
         scene.until_done(running)
@@ -141,7 +141,7 @@ def _restore(scene: _Scene) -> Measures:
 
 
 def _started(scene: _Scene) -> float:
-    """Seconds until records that come at the start are processed and committed."""
+    """Return the seconds until records sent at the start are processed and committed."""
     scene.fill(scene.workload.input, scene.rows[:100])
     began = time.monotonic()
     with scene.process() as running:

@@ -1,4 +1,4 @@
-"""The broker that all share, seen from outside: topics filled, a group's progress, what came out."""
+"""The broker shared by all contenders, seen from outside: filling topics, progress of groups, output."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from streamtopo.broker import Cluster
 _END: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 
 Filled = dict[tuple[str, int], int]
-"""How many records are in a partition."""
+"""The number of records in each partition."""
 
 
 class Output(NamedTuple):
@@ -42,7 +42,7 @@ class Server:
             future.result()
 
     def empty(self) -> None:
-        """No topics and no groups: all that there is belongs to the run that is over."""
+        """Delete all topics and groups: they belong to the previous run."""
         while self._readers:
             self._readers.popitem()[1].close()
         until(self._ungrouped, "the end of the groups", lambda: None)
@@ -55,7 +55,7 @@ class Server:
         return [name for name in self._admin.list_topics(timeout=10).topics if not name.startswith("__")]
 
     def _ungrouped(self) -> bool:
-        """A group whose members were killed stays until their sessions end."""
+        """Delete all groups. A group whose members were killed stays until their sessions end."""
         groups = [group.group_id for group in self._admin.list_consumer_groups().result().valid]
         for future in self._admin.delete_consumer_groups(groups).values() if groups else ():
             try:
@@ -71,7 +71,7 @@ class Server:
         producer = Producer(
             {"bootstrap.servers": self.brokers, "compression.type": "lz4", "linger.ms": 20, "log_level": 2}
             | {"queue.buffering.max.messages": 10_000_000, "queue.buffering.max.kbytes": 2_000_000}
-            | {"enable.idempotence": True}  # else a request that is answered late is sent twice
+            | {"enable.idempotence": True}  # otherwise a request that is answered late is sent twice
         )
         filled = {}
         for (_, number), (keys, values, times, _) in by_partition(topic, rows):
@@ -82,7 +82,7 @@ class Server:
         return filled
 
     def output(self, topic: str) -> Output:
-        """All of it that is committed."""
+        """Return all committed records."""
         consumer = Consumer(
             {"bootstrap.servers": self.brokers, "group.id": "looking", "enable.auto.commit": False}
             | {"enable.partition.eof": True, "fetch.queue.backoff.ms": 2}
@@ -105,7 +105,7 @@ class Server:
     # -- a group's progress
 
     def done(self, workload: Workload, filled: Filled) -> bool:
-        """Whether all that was filled in is processed and committed, in topics of the application's own too."""
+        """Return whether all input is processed and committed, also in the application's own topics."""
         at = self._committed(workload.application, filled)
         if any(at[partition] < count for partition, count in filled.items()):
             return False
@@ -115,14 +115,14 @@ class Server:
         ends = self._ends(topic for topic in self._topics() if topic not in known and "changelog" not in topic)
         at = self._committed(workload.application, ends)
         read = {topic for (topic, _), offset in at.items() if offset >= 0}
-        # A position may stay before the mark that ends a transaction.
+        # A position may be before the mark that ends a transaction.
         return bool(read) and all(end - max(at[place], 0) <= 1 for place, end in ends.items() if place[0] in read)
 
     def written(self, topic: str) -> int:
         return sum(self._ends([topic]).values())
 
     def _committed(self, group: str, partitions: Collection[tuple[str, int]]) -> Filled:
-        """Asked as a member would: the admin client's question ends the process when the coordinator moves."""
+        """Ask as a member: the admin client's request ends the process when the coordinator moves."""
         if group not in self._readers:
             conf: dict[str, Any] = {"bootstrap.servers": self.brokers, "group.id": group, "enable.auto.commit": False}
             self._readers[group] = Consumer(conf | {"isolation.level": "read_uncommitted", "log_level": 2})
@@ -134,17 +134,17 @@ class Server:
 
     def _ends(self, topics: Iterable[str]) -> Filled:
         wanted: dict[Any, Any] = {Place(topic, number): _END for topic in topics for number in range(PARTITIONS)}
-        asked = self._admin.list_offsets(wanted) if wanted else {}
-        return {(place.topic, place.partition): future.result().offset for place, future in asked.items()}
+        found = self._admin.list_offsets(wanted) if wanted else {}
+        return {(place.topic, place.partition): future.result().offset for place, future in found.items()}
 
 
 @contextmanager
 def running() -> Iterator[Server]:
-    """A broker for this run alone, with the settings of a development cluster."""
+    """Run a separate broker, with the settings of a development cluster."""
     directory = Path(tempfile.mkdtemp(prefix="streamtopo-peers-"))
     cluster = Cluster(directory)
     try:
-        cluster.up(port=0, config={"log.retention.ms": "-1"})  # the records' times are of long ago
+        cluster.up(port=0, config={"log.retention.ms": "-1"})  # the records have old timestamps
         yield Server(cluster.address)
     finally:
         cluster.down()

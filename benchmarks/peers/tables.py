@@ -1,4 +1,4 @@
-"""What was measured as Markdown: the medians of all runs, and how streamtopo stands to Kafka Streams."""
+"""The measurements as Markdown: the medians of all runs, and streamtopo's ratio to Kafka Streams."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from benchmarks.peers.workloads import WORKLOADS
 
 Kept = Mapping[str, Any]
 Medians = dict[tuple[str, str], dict[str, float]]
-"""By workload and contender: each measure."""
+"""The measures of each workload and contender."""
 
 RIVAL = "Kafka Streams"
 
@@ -55,7 +55,7 @@ def short(value: float) -> str:
 
 
 def _ratios(found: Medians, workloads: Sequence[str]) -> list[list[str]]:
-    """To the better of the settings of the rival, with the same guarantee."""
+    """Compare with the better of the rival's settings, at the same guarantee."""
     rows = []
     for guarantee in (EXACTLY, AT_LEAST):
         cells = [_ratio(found, workload, guarantee) for workload in workloads]

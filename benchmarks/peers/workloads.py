@@ -1,4 +1,4 @@
-"""The workloads: what goes in, and what must come out whoever does them."""
+"""The workloads: their input, and the output expected of every contender."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from benchmarks.workloads.tumbling_count import SIZE
 from streamtopo.serdes import INT
 
 Values = dict[bytes, object]
-"""The last value of each key, which is all that is certain where a cache decides what is seen."""
+"""The last value of each key: intermediate values depend on caches."""
 
 
 @dataclass(frozen=True)
 class Workload:
     name: str
     application: str
-    """Its id, and so the name of its group."""
+    """Its id, which is also the name of its group."""
     input: str
     output: str
     records: int
     rows: Callable[[int], Iterable[Row]]
     expected: Callable[[Sequence[Row]], Values]
     read: Callable[[bytes], object] = INT.decode
-    """Values of the output, so that they can be compared however they are written."""
+    """Decode a value of the output, to compare values in different formats."""
     outputs: Callable[[Sequence[Row]], int] = len
-    """How many records come out where each update is written."""
+    """The number of outputs if every update is written."""
     tables: dict[str, Callable[[], Iterable[Row]]] = field(default_factory=dict)
-    """What is read before, by topic."""
+    """Input that is read before, by topic."""
     through: bool = False
-    """A topic of the application's own is between input and output."""
+    """Whether a topic of the application's own is between input and output."""
     unit: str = "records"
     units: int = 1
-    """How many units a record has."""
+    """The number of units per record."""
 
 
 def events_of_some(records: int, per_ms: int = 1) -> Iterable[Row]:
@@ -62,7 +62,7 @@ def name_of(user: int) -> bytes:
     return f"user {user}".encode()
 
 
-# -- what must come out
+# -- expected output
 
 
 def in_cents_if_large(rows: Sequence[Row]) -> Values:

@@ -1,4 +1,4 @@
-"""How fast is the same count where every update is forwarded and logged, that is, with the record cache off?"""
+"""How fast is the same count if every update is forwarded and logged, without the record cache?"""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from benchmarks.places import Place
 from benchmarks.results import every_record
 from benchmarks.workload import Workload
 from benchmarks.workloads.keyed_count import prepare, topology
-from streamtopo.config import WorkerConfig
+from streamtopo.settings.config import WorkerConfig
 
 
 def bare(place: Place) -> None:
@@ -18,7 +18,7 @@ def bare(place: Place) -> None:
 
 workload = Workload(
     "every-update",
-    "How fast is the keyed count with every update forwarded and logged: record cache off?",
+    "How fast is the keyed count if every update is forwarded and logged: record cache off?",
     500_000,
     prepare,
     processing(topology, WorkerConfig(cache=0)),

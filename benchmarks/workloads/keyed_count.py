@@ -1,4 +1,4 @@
-"""How fast are JSON events counted by key, where 10,000 keys repeat and the record cache is on?"""
+"""How fast are JSON events counted by key, if 10,000 keys repeat and the record cache is on?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How fast are JSON events filtered and made into other JSON events?"""
+"""How fast are JSON events filtered and mapped to other JSON events?"""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from streamtopo.logs import Log
 from streamtopo.records import Batch, TopicPartition
 
 LEAST = 50_000
-"""About half of the events have such an amount."""
+"""About half of the events have at least this amount."""
 
 
 def topology() -> Topology:
@@ -47,7 +47,7 @@ class MapFilter:
             )
             if event["amount"] >= LEAST
         ]
-        # The slice copies: as orjson returns it, each value would keep a buffer of 4 kB.
+        # The slice copies: each value returned by orjson would keep a buffer of 4 kB.
         newline, dumps = orjson.OPT_APPEND_NEWLINE, orjson.dumps
         values = [
             dumps({"user": event["user"], "ts": event["ts"], "cents": round(event["amount"] * 100)}, None, newline)[:-1]
@@ -73,7 +73,7 @@ def bare(place: Place) -> None:
 
 workload = Workload(
     "map-filter",
-    "How fast are JSON events filtered (half of them pass) and made into other JSON events?",
+    "How fast are JSON events filtered (half of them pass) and mapped to other JSON events?",
     1_000_000,
     prepare,
     processing(topology),

@@ -1,4 +1,4 @@
-"""How fast is a processor of the user's, called record by record, with a store?"""
+"""How fast is a user's processor, called record by record, with a store?"""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from streamtopo.records import Batch, TopicPartition
 
 
 class Spending(Processor):
-    """Forwards what each user has spent so far, in cents."""
+    """Forward what each user has spent so far, in cents."""
 
     def init(self, context: ProcessorContext) -> None:
         super().init(context)
@@ -76,7 +76,7 @@ def bare(place: Place) -> None:
 
 workload = Workload(
     "processor",
-    "How fast is a processor of the user's that gets, puts and forwards record by record?",
+    "How fast is a user's processor that gets, puts and forwards record by record?",
     300_000,
     prepare,
     processing(topology),

@@ -1,4 +1,4 @@
-"""How fast is a lost store rebuilt from its changelog, where every record has a key of its own?"""
+"""How fast is a lost store rebuilt from its changelog, if every record has its own key?"""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def bare(place: Place) -> None:
 
 workload = Workload(
     "restore",
-    "How fast is a store rebuilt from its changelog: every record has a key of its own?",
+    "How fast is a store rebuilt from its changelog if every record has its own key?",
     1_000_000,
     prepare,
     restoring(topology, PARTITIONS),

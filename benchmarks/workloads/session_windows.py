@@ -33,7 +33,7 @@ def bare(place: Place) -> None:
 
 workload = Workload(
     "session-windows",
-    "How fast are JSON events counted by key in sessions: gap of 5 s, 10,000 keys, an event of each in 10 s?",
+    "How fast are JSON events counted by key in sessions: gap of 5 s, 10,000 keys, one event of each in 10 s?",
     500_000,
     prepare,
     processing(topology),

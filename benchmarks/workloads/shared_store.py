@@ -1,4 +1,4 @@
-"""How fast are two processors of the user's that share a store, so that records go through both one by one?"""
+"""How fast are two processors that share a store, so that records go through both one by one?"""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LIMIT = 5_000_000
 
 
 class Summing(Processor):
-    """Adds what each user spends, in cents, and passes the event on."""
+    """Add what each user spends, in cents, and forward the event."""
 
     def init(self, context: ProcessorContext) -> None:
         super().init(context)
@@ -33,7 +33,7 @@ class Summing(Processor):
 
 
 class Watching(Processor):
-    """Forwards the total of a user who is above the limit."""
+    """Forward the total of a user above the limit."""
 
     def init(self, context: ProcessorContext) -> None:
         super().init(context)
@@ -88,7 +88,7 @@ def bare(place: Place) -> None:
 
 workload = Workload(
     "shared-store",
-    "How fast are two processors of the user's that share a store: each record through both, depth first?",
+    "How fast are two user processors that share a store: each record through both, depth first?",
     200_000,
     prepare,
     processing(topology),

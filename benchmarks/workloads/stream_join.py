@@ -1,4 +1,4 @@
-"""How fast are two streams of JSON events joined, whose records come in turn, each with its one or two partners?"""
+"""How fast are two streams of JSON events joined, if their records alternate and each has one or two partners?"""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def bare(place: Place) -> None:
 
 workload = Workload(
     "stream-join",
-    "How fast are two streams of JSON events joined within 10 s: in turn record by record, 10,000 keys?",
+    "How fast are two streams of JSON events joined within 10 s, with alternating records and 10,000 keys?",
     300_000,
     prepare,
     processing(topology),

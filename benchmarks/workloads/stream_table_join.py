@@ -1,4 +1,4 @@
-"""How fast are JSON events given the name of their user, out of a table of 100,000?"""
+"""How fast are JSON events joined with the name of their user, from a table of 100,000 rows?"""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def topology() -> Topology:
 
 
 def prepare(log: Log, records: int) -> None:
-    """No more rows than events, where these are few."""
+    """Append at most as many rows as events."""
     create(log, "names", "events", "joined")
     users = min(USERS, records)
     named = ((str(user).encode(), f"user {user}".encode()) for user in range(10_000_000, 10_000_000 + users))

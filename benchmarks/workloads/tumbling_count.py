@@ -1,4 +1,4 @@
-"""How fast are JSON events counted by key in windows of 10 s, in which each of 10,000 keys comes ten times?"""
+"""How fast are JSON events counted by key in windows of 10 s, if each of 10,000 keys occurs ten times in a window?"""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def bare(place: Place) -> None:
 
 workload = Workload(
     "tumbling-count",
-    "How fast are JSON events counted by key in windows: tumbling, 10 s, 10,000 keys, 10 events a key and window?",
+    "How fast are JSON events counted by key in tumbling windows of 10 s: 10,000 keys, 10 events per key and window?",
     1_000_000,
     prepare,
     processing(topology),

@@ -1,4 +1,4 @@
-"""How fast is the same count where no key comes twice, so that no cache helps?"""
+"""How fast is the same count if no key occurs twice, so that no cache helps?"""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def prepare(log: Log, records: int) -> None:
 
 workload = Workload(
     "unique-keys",
-    "How fast is the keyed count where all keys are unique: record cache on, in vain?",
+    "How fast is the keyed count if all keys are unique, so that the record cache does not help?",
     300_000,
     prepare,
     processing(topology),

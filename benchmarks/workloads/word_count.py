@@ -1,4 +1,4 @@
-"""How many words a second does word count take, through a repartition topic?"""
+"""How many words per second does word count process, through a repartition topic?"""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def bare(place: Place) -> None:
 
 workload = Workload(
     "word-count",
-    f"How many words a second does word count take: lines of {LINE} words, through a repartition topic?",
+    f"How many words per second does word count process: lines of {LINE} words, through a repartition topic?",
     100_000,
     prepare,
     processing(lambda: topology),

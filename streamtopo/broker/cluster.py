@@ -1,4 +1,4 @@
-"""A development cluster in a directory: brought up, taken down, and asked how it is."""
+"""A development cluster in a directory: started, stopped, and its status."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from streamtopo.broker.fetching import jars
+from streamtopo.broker.downloads import jars
 from streamtopo.broker.java import find_java
 from streamtopo.broker.node import Node, check_free, free_port, stop
 from streamtopo.broker.properties import HOST, Ports, properties
-from streamtopo.directories import make_private
 from streamtopo.errors import BrokerError
+from streamtopo.private_directories import make_private
 
 PORT = 9092
 
@@ -24,12 +24,12 @@ PORT = 9092
 class NodeState(NamedTuple):
     address: str
     pid: int | None
-    """None if it is not running."""
+    """None if the broker is not running."""
     log: str
 
 
 class Cluster:
-    """The data stays in the directory when the cluster is down; deleting the directory deletes the cluster."""
+    """The data stays in the directory when the cluster is stopped; to delete the cluster, delete the directory."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -43,7 +43,7 @@ class Cluster:
         config: Mapping[str, str] | None = None,
         kafka_home: Path | None = None,
     ) -> str:
-        """Start what is not running, and wait for it; returns the address. Port 0 stands for any that are free."""
+        """Start the brokers that are not running, and wait for them; return the address. Port 0 means any free port."""
         java = find_java()
         with self._alone():
             ports = self._ports(brokers, port)
@@ -63,7 +63,7 @@ class Cluster:
         return self.address
 
     def down(self) -> bool:
-        """False if nothing was running."""
+        """Stop the brokers; False if none was running."""
         if not self.exists:
             return False
         with self._alone():
@@ -83,7 +83,7 @@ class Cluster:
 
     @property
     def address(self) -> str:
-        """As clients want it: host and port of each broker."""
+        """The address for clients: host and port of each broker."""
         return ",".join(f"{HOST}:{clients}" for clients, _ in self._known()["ports"])
 
     def nodes(self) -> list[Node]:
@@ -96,11 +96,11 @@ class Cluster:
         return dict(json.loads(self._file.read_text()))
 
     def _ports(self, brokers: int | None, port: int | None) -> list[Ports]:
-        """As they were chosen when the cluster was made."""
+        """The ports that were chosen when the cluster was created."""
         if not self.exists:
             return [_ports(PORT if port is None else port, number) for number in range(brokers or 1)]
         ports = [Ports(*pair) for pair in self._known()["ports"]]
-        other = "choose another directory (--dir), or take this one down and delete it"
+        other = "choose another directory (--dir), or stop this cluster and delete its directory"
         if brokers not in (None, len(ports)):
             raise BrokerError(f"the cluster in {self.directory} has {len(ports)} brokers, not {brokers}; {other}")
         if port and port != ports[0].clients:
@@ -108,7 +108,7 @@ class Cluster:
         return ports
 
     def _keep(self, ports: list[Ports]) -> str:
-        """A cluster is made when nothing stands in its way any more: what it was to be can be chosen anew till then."""
+        """Create the cluster, after all that can fail: until then another number of brokers or port can be chosen."""
         if not self.exists:
             id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
             self._file.write_text(json.dumps({"id": id, "ports": ports}))
@@ -121,7 +121,8 @@ class Cluster:
             lock = (self.directory / "lock").open("w")
         except OSError as error:
             raise BrokerError(
-                f"the cluster cannot be kept in {self.directory}: {error.strerror}; choose another one: --dir DIRECTORY"
+                f"the cluster cannot be stored in {self.directory}: {error.strerror}; choose another directory: --dir "
+                "DIRECTORY"
             ) from error
         with lock:
             fcntl.flock(lock, fcntl.LOCK_EX)

@@ -1,4 +1,4 @@
-"""Where brokers and their jars lie: the user's data and cache directories."""
+"""Where brokers and their jars are stored: in the data and cache directories of the user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One broker process: started, watched and ended. It holds a lock on a file for as long as it lives."""
+"""One broker process: started, watched and stopped. It holds a lock on a file for as long as it runs."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 
-from streamtopo.directories import make_private
 from streamtopo.errors import BrokerError
+from streamtopo.private_directories import make_private
 
 STARTED = "Kafka Server started"
 _START, _STOP = 60.0, 10.0
@@ -33,7 +33,7 @@ class Node:
 
     @property
     def pid(self) -> int | None:
-        """The kernel frees the lock when the process dies, however that happens, so the number is never another's."""
+        """None if it is not running. The kernel frees the lock when the process ends: it is never another one."""
         if not self._lock.exists():
             return None
         with self._lock.open() as lock:
@@ -69,13 +69,13 @@ class Node:
         deadline = time.monotonic() + _START
         while STARTED not in self.log.read_text(errors="replace"):
             if self.pid is None:
-                raise BrokerError(f"the broker ended as it started; {self.log} says why:\n{self.complaints()}")
+                raise BrokerError(f"the broker ended while it started; {self.log} says why:\n{self.errors()}")
             if time.monotonic() > deadline:
-                raise BrokerError(f"the broker did not start within {_START:.0f} s; look into {self.log}")
+                raise BrokerError(f"the broker did not start within {_START:.0f} s; see {self.log}")
             time.sleep(0.05)
 
     def signal(self, number: int) -> bool:
-        """False if there is no process to send it to."""
+        """False if there is no process."""
         pid = self.pid
         if pid is None:
             return False
@@ -83,25 +83,25 @@ class Node:
             os.kill(pid, number)
         return True
 
-    def complaints(self) -> str:
-        """The errors in its log, and what is told about them; else its end."""
+    def errors(self) -> str:
+        """The errors in its log, each with the next line; the end of the log if there are none."""
         lines = self.log.read_text(errors="replace").splitlines()
-        told = [f"{line}\n{below}" for line, below in pairwise([*lines, ""]) if " ERROR " in line]
-        return "\n".join(told[:_LAST_LINES]) or self.tail()
+        errors = [f"{line}\n{following}" for line, following in pairwise([*lines, ""]) if " ERROR " in line]
+        return "\n".join(errors[:_LAST_LINES]) or self.tail()
 
     def tail(self, lines: int = _LAST_LINES) -> str:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:]) if self.log.exists() else ""
 
 
 def _started(command: list[str], output: int) -> int:
-    """In a session of its own, so that it outlives this process and its terminal."""
+    """It runs in a session of its own, so that it outlives this process and its terminal."""
     streams = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)]
     outputs = [(os.POSIX_SPAWN_DUP2, output, stream) for stream in (1, 2)]
     return os.posix_spawn(command[0], command, os.environ, file_actions=[*streams, *outputs], setsid=True)
 
 
 def stop(nodes: Iterable[Node]) -> None:
-    """Ask all at once, as the last of several waits for the others; after a while insist."""
+    """Signal all at the same time, as the last broker of a cluster waits for the others; later kill those left."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         asked = [node for node in nodes if node.signal(number)]
         deadline = time.monotonic() + _STOP
@@ -123,5 +123,5 @@ def check_free(port: int) -> None:
             probe.bind(("127.0.0.1", port))
         except OSError:
             raise BrokerError(
-                f"port {port} is taken by another process; end that one, or choose another port: --port N"
+                f"port {port} is used by another process; stop that process, or choose another port: --port N"
             ) from None

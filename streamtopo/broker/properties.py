@@ -1,4 +1,4 @@
-"""What a node of a development cluster is configured with."""
+"""The configuration of a node of a development cluster."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HOST = "127.0.0.1"
 
 
 def properties(number: int, ports: Sequence[Ports], data: str, config: Mapping[str, str]) -> dict[str, str]:
-    """Of one node; each is a broker and a controller, so that any of several may die."""
+    """The configuration of one node. Each is a broker and a controller, so that any one of several may die."""
     mine = ports[number]
     copies = min(3, len(ports))
     return {
@@ -37,7 +37,7 @@ def properties(number: int, ports: Sequence[Ports], data: str, config: Mapping[s
         "share.coordinator.state.topic.replication.factor": str(copies),
         "share.coordinator.state.topic.min.isr": str(min(2, copies)),
         "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
-        # Groups may ask for short sessions: here a crash should be seen in seconds.
+        # Groups may use short sessions, so that a crash is detected in seconds.
         "group.initial.rebalance.delay.ms": "0",
         "group.min.session.timeout.ms": "1000",
         "group.consumer.min.session.timeout.ms": "1000",

@@ -7,7 +7,6 @@ import click
 from streamtopo.cli.broker import broker
 from streamtopo.cli.completion import completion
 from streamtopo.cli.consume import consume
-from streamtopo.cli.failures import Commands
 from streamtopo.cli.graph import graph
 from streamtopo.cli.groups import groups
 from streamtopo.cli.produce import produce
@@ -15,6 +14,7 @@ from streamtopo.cli.query import query
 from streamtopo.cli.reconcile import reconcile
 from streamtopo.cli.reset import reset
 from streamtopo.cli.rollup import rollup
+from streamtopo.cli.shared.failures import Commands
 from streamtopo.cli.topics import topics
 from streamtopo.cli.worker import worker
 

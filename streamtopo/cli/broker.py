@@ -8,9 +8,9 @@ from pathlib import Path
 import click
 
 from streamtopo.broker import Cluster, default_directory
-from streamtopo.cli.failures import FAILED, Commands
-from streamtopo.cli.options import json_option
-from streamtopo.cli.tables import counted, show_json, show_rows
+from streamtopo.cli.shared.failures import FAILED, Commands
+from streamtopo.cli.shared.options import json_option
+from streamtopo.cli.shared.tables import counted, show_json, show_rows
 from streamtopo.cli.topics import config_option
 from streamtopo.errors import BrokerError
 
@@ -22,32 +22,36 @@ directory_option = click.option(
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIRECTORY",
     default=default_directory,
-    help="Where the cluster lies; the user's data directory unless it is named.",
+    help="Directory of the cluster. Default: in the user's data directory.",
 )
 
 
 @click.group(cls=Commands)
 def broker() -> None:
-    """Run Apache Kafka on this machine, for development: no Docker, and gone when it is not needed."""
+    """Run Apache Kafka on this machine, for development."""
 
 
 @broker.command()
-@click.option("--brokers", type=click.IntRange(1, 9), metavar="N", help="How many; 1 for a new cluster.")
+@click.option("--brokers", type=click.IntRange(1, 9), metavar="N", help="Number of brokers; 1 for a new cluster.")
 @click.option(
-    "--port", type=click.IntRange(0, 65000), metavar="N", help="The first one; 9092 for a new cluster, 0 any free one."
+    "--port",
+    type=click.IntRange(0, 65000),
+    metavar="N",
+    help="Port of the first broker; 9092 for a new cluster. 0: any free port.",
 )
 @click.option(
     "--kafka-home",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     metavar="DIRECTORY",
-    help="An unpacked Apache Kafka, instead of the one that is fetched.",
+    help="Directory of an unpacked Apache Kafka to use instead of a downloaded one.",
 )
 @config_option
 @directory_option
 def up(brokers: int | None, port: int | None, kafka_home: Path | None, config: dict[str, str], directory: Path) -> None:
-    """Start the cluster, or what is not running of it, and print its url.
+    """Start the cluster and print its URL.
 
-    The first time Apache Kafka is fetched from Maven Central, or from STREAMTOPO_MAVEN_URL. Java 17 must be there.
+    Brokers that are running already are left alone. The first time, Apache Kafka is downloaded from Maven Central, or
+    from STREAMTOPO_MAVEN_URL. Java 17 is required; Docker is not.
 
     \b
     Examples:
@@ -62,7 +66,7 @@ def up(brokers: int | None, port: int | None, kafka_home: Path | None, config: d
 @broker.command()
 @directory_option
 def down(directory: Path) -> None:
-    """Stop the cluster. Its topics stay where they are, for the next time.
+    """Stop the cluster. Its topics are kept for the next start.
 
     \b
     Example:
@@ -77,7 +81,9 @@ def down(directory: Path) -> None:
 @directory_option
 @click.pass_context
 def status(context: click.Context, directory: Path, as_json: bool) -> None:
-    """Show each broker: its address, its process and its log; ends with 1 unless all are running.
+    """Show the address, process and log of each broker.
+
+    The exit code is 1 unless all of them are running.
 
     \b
     Examples:
@@ -90,15 +96,24 @@ def status(context: click.Context, directory: Path, as_json: bool) -> None:
     elif states:
         show_rows(states, {"address": "address", "pid": "pid", "log": "log"})
     else:
-        click.echo(f"there is no cluster in {directory}; streamtopo broker up makes one")
+        click.echo(f"there is no cluster in {directory}; create one: streamtopo broker up")
     if not states or any(state["pid"] is None for state in states):
         context.exit(FAILED)
 
 
 @broker.command()
-@click.option("--node", type=click.IntRange(min=0), default=0, metavar="N", show_default=True, help="Of which broker.")
-@click.option("--lines", type=click.IntRange(min=1), default=40, metavar="N", show_default=True, help="How many.")
-@click.option("--follow", is_flag=True, help="Go on with what comes.")
+@click.option(
+    "--node",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="N",
+    show_default=True,
+    help="Number of the broker, from 0.",
+)
+@click.option(
+    "--lines", type=click.IntRange(min=1), default=40, metavar="N", show_default=True, help="Number of lines to show."
+)
+@click.option("--follow", is_flag=True, help="Wait for new lines and show them.")
 @directory_option
 def logs(node: int, lines: int, follow: bool, directory: Path) -> None:
     """Show the end of a broker's log.
@@ -110,7 +125,7 @@ def logs(node: int, lines: int, follow: bool, directory: Path) -> None:
     """
     nodes = Cluster(directory).nodes()
     if node >= len(nodes):
-        raise BrokerError(f"the cluster in {directory} has {counted(len(nodes), 'broker')}, counted from 0")
+        raise BrokerError(f"the cluster in {directory} has {counted(len(nodes), 'broker')}; --node counts from 0")
     path = nodes[node].log
     click.echo(nodes[node].tail(lines))
     if follow:

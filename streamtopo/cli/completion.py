@@ -1,4 +1,4 @@
-"""streamtopo completion: what a shell needs to complete commands, options, topics and groups."""
+"""streamtopo completion: shell scripts that complete commands, options, topics and groups."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ SHELLS = ("bash", "zsh", "fish")
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    """Print the script that makes SHELL complete streamtopo's commands, and the names of topics and groups.
+    """Print a completion script for SHELL.
+
+    It completes commands, options, and the names of topics and groups.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""streamtopo consume: the records of a topic, on a terminal, in a pipe or as JSON."""
+"""streamtopo consume: show the records of a topic as a table, as lines or as JSON."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from itertools import chain
 
 import click
 
-from streamtopo.cli.opening import complete_topic, existing, opened
-from streamtopo.cli.options import log_option
-from streamtopo.cli.reading import Page, everything, first, news
-from streamtopo.cli.shapes import Shapes, shapes_of
+from streamtopo.cli.shared.declared_types import DeclaredTypes, declared_types
+from streamtopo.cli.shared.log_access import complete_topic, existing_topic, opened_log
+from streamtopo.cli.shared.options import log_option
+from streamtopo.cli.shared.topic_reader import Page, follow_from, limited, read_to_ends
 from streamtopo.logs import Log
 from streamtopo.records import TopicPartition
 
@@ -21,12 +21,16 @@ Show = Callable[[Page], None]
 
 @click.command()
 @click.argument("topic", shell_complete=complete_topic)
-@click.option("--from-beginning", is_flag=True, help="Begin with the oldest record; the default without --follow.")
-@click.option("--follow", is_flag=True, help="Wait for new records; alone, show only these.")
-@click.option("--max", "most", type=click.IntRange(min=0), metavar="N", help="Stop after so many records.")
+@click.option(
+    "--from-beginning", is_flag=True, help="Start with the oldest record. This is the default without --follow."
+)
+@click.option("--follow", is_flag=True, help="Wait for new records and show them.")
+@click.option("--max", "most", type=click.IntRange(min=0), metavar="N", help="Stop after this many records.")
 @click.option("--partition", type=click.IntRange(min=0), metavar="N", help="Read only this partition.")
-@click.option("--json", "as_json", is_flag=True, help="Print an object a line, which `produce --json` can write again.")
-@click.option("--app", metavar="APP", help="A topology that says which keys and values are numbers.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object per line, in the format that `produce --json` reads."
+)
+@click.option("--app", metavar="APP", help="Application whose topology declares the types of keys and values.")
 @log_option
 def consume(
     topic: str,
@@ -38,16 +42,18 @@ def consume(
     app: str | None,
     log: str,
 ) -> None:
-    """Show the records of TOPIC, oldest first: up to the end that it has now, or with --follow for ever.
+    """Show the records of TOPIC, oldest first.
 
-    With --follow and without --from-beginning, only new records are shown. Nothing is remembered: no group is joined.
+    The command stops at the current end of the topic. With --follow, it waits for new records until Ctrl-C, and without
+    --from-beginning shows only these. It joins no group and stores no position.
 
-    On a terminal it is a table; in a pipe a line for each record, key, tab, value, with null for what is null.
+    On a terminal, the records are shown as a table; in a pipe, as one line per record: key, tab, value. A null is shown
+    as null.
 
-    With --json a line is an object of key, value, partition, offset, timestamp (milliseconds) and headers. Keys and
-    values are JSON where they are JSON, else text, else base64. With --app, those that the topology declares as int,
-    float or bool are numbers. "encoding" (of the value) and "key_encoding" tell how to get the bytes back where that
-    is not plain: "base64", "int", "float", "bool", or "json" for JSON that is itself a string or null.
+    With --json, each line is an object with key, value, partition, offset, timestamp (milliseconds) and headers. Keys
+    and values are shown as JSON if they are valid JSON, else as text, else in base64. With --app, those declared as
+    int, float or bool are shown as numbers. "encoding" (of the value) and "key_encoding" say how to restore the bytes
+    where that is not obvious: "base64", "int", "float", "bool", or "json" for a JSON string or null.
 
     \b
     Examples:
@@ -55,22 +61,22 @@ def consume(
       streamtopo consume word-counts --app apps.wordcount --follow
       streamtopo consume sentences --json --max 10 | jq .value
     """
-    shapes = _shapes(app, topic)
-    with opened(log) as source:
+    types = _types(app, topic)
+    with opened_log(log) as source:
         partitions = _partitions(source, log, topic, partition)
-        _show_all(first(_pages(source, partitions, from_beginning, follow), most), _show(as_json, shapes))
+        _show_all(limited(_pages(source, partitions, from_beginning, follow), most), _show(as_json, types))
 
 
-def _shapes(app: str | None, topic: str) -> Shapes:
+def _types(app: str | None, topic: str) -> DeclaredTypes:
     if app is None:
-        return Shapes()
+        return DeclaredTypes()
     from streamtopo.engine.loading import load_topology
 
-    return shapes_of(load_topology(app), topic)
+    return declared_types(load_topology(app), topic)
 
 
 def _partitions(source: Log, log: str, topic: str, number: int | None) -> list[TopicPartition]:
-    count = existing(source, log, topic).partitions
+    count = existing_topic(source, log, topic).partitions
     if number is not None and number >= count:
         raise click.BadParameter(f'topic "{topic}" has the partitions 0 to {count - 1}', param_hint="--partition")
     return [TopicPartition(topic, one) for one in (range(count) if number is None else [number])]
@@ -78,8 +84,8 @@ def _partitions(source: Log, log: str, topic: str, number: int | None) -> list[T
 
 def _pages(log: Log, partitions: list[TopicPartition], from_beginning: bool, follow: bool) -> Iterator[Page]:
     ends = {partition: log.end(partition) for partition in partitions}
-    old = everything(log, partitions, ends) if from_beginning or not follow else iter(())
-    return chain(old, news(log, dict(ends))) if follow else old
+    old = read_to_ends(log, partitions, ends) if from_beginning or not follow else iter(())
+    return chain(old, follow_from(log, dict(ends))) if follow else old
 
 
 def _show_all(pages: Iterator[Page], show: Show) -> None:
@@ -87,27 +93,27 @@ def _show_all(pages: Iterator[Page], show: Show) -> None:
         for page in pages:
             show(page)
     except BrokenPipeError:
-        # Whoever read has seen enough. Python would complain about the rest when it flushes at its end.
+        # The reader has closed the pipe. Without this, Python would report an error when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _show(as_json: bool, shapes: Shapes) -> Show:
+def _show(as_json: bool, types: DeclaredTypes) -> Show:
     if as_json:
-        return _json_lines(shapes)
-    return _table(shapes) if sys.stdout.isatty() else _lines(shapes)
+        return _json_lines(types)
+    return _table(types) if sys.stdout.isatty() else _lines(types)
 
 
-def _json_lines(shapes: Shapes) -> Show:
-    from streamtopo.cli.record_json import line_of
+def _json_lines(types: DeclaredTypes) -> Show:
+    from streamtopo.cli.shared.record_json import to_line
 
-    return lambda page: _write("".join(f"{line_of(record, shapes)}\n" for record in page))
+    return lambda page: _write("".join(f"{to_line(record, types)}\n" for record in page))
 
 
-def _lines(shapes: Shapes) -> Show:
-    from streamtopo.cli.record_text import text_of
+def _lines(types: DeclaredTypes) -> Show:
+    from streamtopo.cli.shared.record_text import bytes_to_text
 
     return lambda page: _write(
-        "".join(f"{text_of(one.key, shapes.key)}\t{text_of(one.value, shapes.value)}\n" for one in page)
+        "".join(f"{bytes_to_text(one.key, types.key)}\t{bytes_to_text(one.value, types.value)}\n" for one in page)
     )
 
 
@@ -116,7 +122,7 @@ def _write(text: str) -> None:
     sys.stdout.flush()
 
 
-def _table(shapes: Shapes) -> Show:
-    from streamtopo.cli.record_text import RecordTable
+def _table(types: DeclaredTypes) -> Show:
+    from streamtopo.cli.shared.record_text import RecordTable
 
-    return RecordTable(shapes).show
+    return RecordTable(types).show

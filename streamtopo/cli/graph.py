@@ -1,4 +1,4 @@
-"""streamtopo graph: draws a topology."""
+"""streamtopo graph: draw a topology."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SUFFIXES = {".txt": "text", ".mmd": "mermaid", ".dot": "dot", ".svg": "svg", ".j
     "--format",
     "form",
     type=click.Choice(list(SUFFIXES.values())),
-    help="Without it the suffix of FILE decides (.txt .mmd .dot .svg .json); without FILE it is text.",
+    help="Output format. Default: from the suffix of FILE (.txt .mmd .dot .svg .json), or text without FILE.",
 )
 @click.option(
     "-o",
@@ -47,5 +47,5 @@ def _format_of(file: str) -> str:
         return "text"
     if suffix not in SUFFIXES:
         known = ", ".join(SUFFIXES)
-        raise click.UsageError(f'the suffix of "{file}" names no format; use one of {known}, or give --format')
+        raise click.UsageError(f'the suffix of "{file}" is not a known format; use one of {known}, or give --format')
     return SUFFIXES[suffix]

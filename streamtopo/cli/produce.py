@@ -1,10 +1,9 @@
-"""streamtopo produce: lines from a file, a pipe or a keyboard into a topic."""
+"""streamtopo produce: write lines from a file, a pipe or a terminal to a topic."""
 
 from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
@@ -12,24 +11,25 @@ from typing import IO
 
 import click
 
-from streamtopo.cli.lines import Lines, batches
-from streamtopo.cli.opening import complete_topic, existing, opened
-from streamtopo.cli.options import log_option
-from streamtopo.cli.record_json import Record, record_of
-from streamtopo.cli.tables import counted
+from streamtopo.cli.shared.line_batches import LineBatch, read_batches
+from streamtopo.cli.shared.log_access import complete_topic, existing_topic, opened_log
+from streamtopo.cli.shared.options import log_option
+from streamtopo.cli.shared.record_json import TopicRecord, from_line
+from streamtopo.cli.shared.tables import counted
 from streamtopo.errors import LogError, SerdeError
 from streamtopo.logs import Log, Topic
 from streamtopo.partitioning import partition_of
 from streamtopo.records import Columns, TopicPartition
+from streamtopo.wall_clock import wall_clock
 
-Parse = Callable[[bytes, int], Record]
-"""A line and the time now, in milliseconds, to a record."""
+Parse = Callable[[bytes, int], TopicRecord]
+"""Makes a record from a line; its timestamp is the given time, in milliseconds, unless the line has one."""
 Advance = Callable[[int], object]
 
 
 def _separator(context: click.Context, parameter: click.Parameter, given: str | None) -> bytes | None:
     if given == "":
-        raise click.BadParameter("it is empty; name the text between key and value", context, parameter)
+        raise click.BadParameter("the separator is empty; give the text between key and value", context, parameter)
     return None if given is None else os.fsencode(given.replace("\\t", "\t"))
 
 
@@ -41,20 +41,22 @@ def _separator(context: click.Context, parameter: click.Parameter, given: str | 
     "separator",
     metavar="TEXT",
     callback=_separator,
-    help=r"What comes before it, for the first time in a line, is the key; \t is a tab.",
+    help=r"The part of a line before the first TEXT is the key. \t is a tab.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Each line is an object, as `consume --json` prints them.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Read each line as a JSON object, in the format of `consume --json`."
+)
 @log_option
 def produce(topic: str, file: IO[bytes], separator: bytes | None, as_json: bool, log: str) -> None:
-    """Write the lines of FILE, or of standard input, into TOPIC: a line is a value.
+    """Write the lines of FILE, or of standard input, to TOPIC. Each line is a value.
 
-    Records with a key go to the partition of the key, others to each partition in turn.
+    Records with a key go to the partition of the key; the others go to each partition in turn.
 
-    With --json a line is an object: "value", which must be there, and maybe "key", "timestamp" (milliseconds; else
-    now) and "headers" ([{"name": "trace", "value": "text"}]). A string is written as its text, null as null, other
-    JSON, numbers too, as its own text. "encoding" (of the value) and "key_encoding" choose something else:
-    "base64", "int" or "float" (8 bytes, as a topology's int and float), "bool", or "json" (a string keeps its quotes).
-    "partition" and "offset" are passed over, so what `consume --json` prints can be written again.
+    With --json, each line is an object with a "value", and optionally a "key", a "timestamp" (milliseconds; default:
+    now) and "headers" ([{"name": "trace", "value": "text"}]). A string is written as its text, null as null, and other
+    JSON, including numbers, as JSON text. "encoding" (of the value) and "key_encoding" select another format:
+    "base64", "int" or "float" (8 bytes, like a topology's int and float), "bool", or "json" (a string keeps its
+    quotes). "partition" and "offset" are ignored, so the output of `consume --json` can be written again.
 
     \b
     Examples:
@@ -63,33 +65,33 @@ def produce(topic: str, file: IO[bytes], separator: bytes | None, as_json: bool,
       streamtopo consume events --json | streamtopo produce copy --json
     """
     if separator is not None and as_json:
-        raise click.UsageError("with --json the key is in the object; leave --key-separator out")
-    with opened(log) as target, _progress(file) as advance:
-        writer = _Writer(target, existing(target, log, topic, to_write=True))
-        parse = record_of if as_json else _keyed(separator) if separator else _value
-        for lines in batches(file):
+        raise click.UsageError("with --json, the key is part of the object; remove --key-separator")
+    with opened_log(log) as target, _progress(file) as advance:
+        writer = _Writer(target, existing_topic(target, log, topic, to_write=True))
+        parse = from_line if as_json else _keyed(separator) if separator else _value
+        for lines in read_batches(file):
             _write_or_say_where(writer, lines, parse, as_json)
             advance(lines.size)
     click.echo(f'{counted(writer.written, "record")} written to "{topic}"')
 
 
-def _value(line: bytes, now: int) -> Record:
-    return Record(0, 0, None, line, now)
+def _value(line: bytes, now: int) -> TopicRecord:
+    return TopicRecord(0, 0, None, line, now)
 
 
 def _keyed(separator: bytes) -> Parse:
-    def parse(line: bytes, now: int) -> Record:
+    def parse(line: bytes, now: int) -> TopicRecord:
         key, found, value = line.partition(separator)
         if not found:
             text = separator.decode(errors="backslashreplace")
-            raise SerdeError(f'there is no "{text}" in it; put it after the key, or name another separator')
-        return Record(0, 0, key, value, now)
+            raise SerdeError(f'there is no "{text}" in the line; put it after the key, or give another --key-separator')
+        return TopicRecord(0, 0, key, value, now)
 
     return parse
 
 
-def _write_or_say_where(writer: _Writer, lines: Lines, parse: Parse, skip_blank: bool) -> None:
-    """What is in the topic would be there twice if all of it were written again."""
+def _write_or_say_where(writer: _Writer, lines: LineBatch, parse: Parse, skip_blank: bool) -> None:
+    """Write the lines. If the log fails, the error says what was written, so that it is not written twice."""
     first = writer.line + 1
     try:
         _write(writer, lines, parse, skip_blank)
@@ -97,14 +99,15 @@ def _write_or_say_where(writer: _Writer, lines: Lines, parse: Parse, skip_blank:
         if not writer.written:
             raise
         raise LogError(
-            f"{error}. Only go on where it ended: {counted(writer.written, 'record')} went into the topic, all before "
-            f"line {first} (tail -n +{first}), and of those from there to line {writer.line} what some partitions got"
+            f"{error}. {counted(writer.written, 'record')} written to the topic: all before line {first}, and some "
+            f"of the lines {first} to {writer.line}. Continue there (tail -n +{first}) instead of "
+            "writing all again"
         ) from error.__cause__
 
 
-def _write(writer: _Writer, lines: Lines, parse: Parse, skip_blank: bool) -> None:
-    """What comes before a bad line is written, and the error says where to go on."""
-    now = time.time_ns() // 1_000_000
+def _write(writer: _Writer, lines: LineBatch, parse: Parse, skip_blank: bool) -> None:
+    """Write the lines. At a bad line, those before it are written, and the error says where to continue."""
+    now = wall_clock()
     records = []
     for line in lines.lines:
         writer.line += 1
@@ -115,8 +118,8 @@ def _write(writer: _Writer, lines: Lines, parse: Parse, skip_blank: bool) -> Non
         except SerdeError as error:
             writer.write(records)
             raise SerdeError(
-                f"line {writer.line}: {error}. Before it {counted(writer.written, 'record')} went into the topic: "
-                f"mend the line, and go on with it (tail -n +{writer.line})"
+                f"line {writer.line}: {error}. {counted(writer.written, 'record')} written before it: fix the line, "
+                f"and continue with it (tail -n +{writer.line})"
             ) from None
     writer.write(records)
 
@@ -128,22 +131,22 @@ class _Writer:
         self._turns = count()
         self.written = 0
         self.line = 0
-        """The number of the line that is being read."""
+        """Number of the current line."""
 
-    def write(self, records: list[Record]) -> None:
-        by_partition: dict[int, list[Record]] = {}
+    def write(self, records: list[TopicRecord]) -> None:
+        by_partition: dict[int, list[TopicRecord]] = {}
         for record in records:
             by_partition.setdefault(self._partition_of(record), []).append(record)
         for number, rows in sorted(by_partition.items()):
             self._log.append(TopicPartition(self._topic.name, number), _columns(rows))
             self.written += len(rows)
 
-    def _partition_of(self, record: Record) -> int:
+    def _partition_of(self, record: TopicRecord) -> int:
         turn = next(self._turns) if record.key is None else 0
         return partition_of(record.key, self._topic.partitions, turn)
 
 
-def _columns(rows: list[Record]) -> Columns:
+def _columns(rows: list[TopicRecord]) -> Columns:
     return Columns(
         [row.key for row in rows],
         [row.value for row in rows],
@@ -154,7 +157,7 @@ def _columns(rows: list[Record]) -> Columns:
 
 @contextmanager
 def _progress(file: IO[bytes]) -> Iterator[Advance]:
-    """A bar on standard error, where the end is known and somebody looks."""
+    """Show a progress bar on standard error if that is a terminal and the size of the input is known."""
     size = _size(file)
     if not size or not sys.stderr.isatty():
         yield lambda _: None
@@ -169,7 +172,7 @@ def _progress(file: IO[bytes]) -> Iterator[Advance]:
 
 
 def _size(file: IO[bytes]) -> int:
-    """In bytes; 0 for pipes and keyboards."""
+    """Return the size in bytes; 0 for pipes and terminals."""
     try:
         return os.fstat(file.fileno()).st_size
     except OSError:

@@ -1,4 +1,4 @@
-"""streamtopo reconcile: is what the engine computed what a batch computes?"""
+"""streamtopo reconcile: compare the results of the engine with those of a batch job."""
 
 from __future__ import annotations
 
@@ -7,35 +7,36 @@ from collections.abc import Sequence
 
 import click
 
-from streamtopo.cli.failures import FAILED
-from streamtopo.cli.options import log_option
-from streamtopo.cli.tables import counted
+from streamtopo.cli.shared.failures import FAILED
+from streamtopo.cli.shared.options import log_option
+from streamtopo.cli.shared.tables import counted
 
 
 @click.command()
 @click.argument("app")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @log_option
-@click.option("--master", metavar="URL", default="local[*]", show_default=True, help="The Spark that computes.")
+@click.option("--master", metavar="URL", default="local[*]", show_default=True, help="Spark master to run on.")
 def reconcile(app: str, names: Sequence[str], log: str, master: str) -> None:
-    """Compute in batch, with Spark, what topics and stores of APP should hold, and show every key that differs.
+    """Compare topics and stores of APP with a batch computation.
 
-    What they should hold is declared with @expected in the application's module, or in a module "rollups" inside of it.
-    The application's worker must have processed all of its input. Ends with 1 if anything differs.
+    Spark computes what they should contain, and the keys that differ are shown. The expected contents are declared with
+    @expected in the application's module, or in a module "rollups" in its package. The application must have processed
+    all of its input. The exit code is 1 if anything differs.
 
     \b
     Examples:
       streamtopo reconcile apps.wordcount
       streamtopo reconcile apps.wordcount counts --log embedded:elsewhere
     """
-    from streamtopo.cli.declared import chosen, spark_for
+    from streamtopo.cli.shared.spark_declarations import chosen, spark_for
     from streamtopo.engine.loading import load_topology
-    from streamtopo.spark.declaring import Expected
+    from streamtopo.spark.declarations import Expected
 
     topology, declared = load_topology(app), chosen(app, names, Expected)
     different = False
     with spark_for(f"streamtopo reconcile {app}", master, log) as spark:
-        from streamtopo.spark.reconciling import reconcile as reconciled
+        from streamtopo.spark.reports.reconciliation import reconcile as reconciled
 
         for one in declared:
             result = reconciled(spark, topology, one, log)

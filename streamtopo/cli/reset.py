@@ -1,10 +1,9 @@
-"""streamtopo reset: an application begins anew, from wherever it is told to."""
+"""streamtopo reset: make an application start again, at a chosen position of its input."""
 
 from __future__ import annotations
 
 import csv
 import re
-import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,23 +11,24 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from streamtopo.cli.opening import opened
-from streamtopo.cli.options import json_option, log_option, worker_option
-from streamtopo.cli.tables import show_json, show_rows
-from streamtopo.durations import milliseconds
+from streamtopo.cli.shared.log_access import opened_log
+from streamtopo.cli.shared.options import json_option, log_option, worker_option
+from streamtopo.cli.shared.tables import show_json, show_rows
 from streamtopo.errors import LogError, StreamtopoError
 from streamtopo.records import TopicPartition
+from streamtopo.settings.durations import milliseconds
+from streamtopo.wall_clock import wall_clock
 
 if TYPE_CHECKING:
-    from streamtopo.engine.reset import Reset, Where
+    from streamtopo.engine.topics.reset import Reset, Where
 
-_PATIENCE = 60.0
-"""Seconds within which a log finds out that a worker was killed."""
+_KILLED_WORKER_TIMEOUT = 60.0
+"""Seconds after which every log has noticed that a worker was killed."""
 _ISO = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
 Offsets = Mapping[TopicPartition, int]
 
 
-def _parsed(parse: Callable[[str], Any]) -> Callable[[click.Context, click.Parameter, str | None], Any]:
+def _callback(parse: Callable[[str], Any]) -> Callable[[click.Context, click.Parameter, str | None], Any]:
     def callback(context: click.Context, parameter: click.Parameter, text: str | None) -> Any:
         try:
             return None if text is None else parse(text)
@@ -39,13 +39,16 @@ def _parsed(parse: Callable[[str], Any]) -> Callable[[click.Context, click.Param
 
 
 def _time(text: str) -> int:
-    """In UTC unless it says otherwise."""
-    given = datetime.fromisoformat(text)
+    """Return milliseconds. A time without a zone is in UTC."""
+    try:
+        given = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a time; give one such as 2026-01-31 or 2026-01-31T12:00") from None
     return round((given if given.tzinfo else given.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
 def _duration(text: str) -> int:
-    """Ours, or Kafka's: P1DT2H30M."""
+    """Return the milliseconds of a duration such as 90m, or P1DT2H30M as in Kafka's tools."""
     match = _ISO.fullmatch(text)
     if match is None or not any(match.groups()):
         return milliseconds(text)
@@ -56,7 +59,7 @@ def _duration(text: str) -> int:
 def _names(text: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     if not names:
-        raise ValueError("it names no topic")
+        raise ValueError("give at least one topic")
     return names
 
 
@@ -76,36 +79,43 @@ def _offsets(path: str) -> Offsets:
 @click.command()
 @click.argument("app")
 @click.option("--dry-run", is_flag=True, help="Only show what would be done.")
+@click.option("--force", is_flag=True, help="Wait up to a minute until the log has removed workers that were killed.")
 @click.option(
-    "--force", is_flag=True, help="Wait up to a minute until the log has given up on workers that were killed."
-)
-@click.option(
-    "--input-topics", metavar="NAME,…", callback=_parsed(_names), help="Those to read again; all of them unless named."
+    "--input-topics",
+    metavar="NAME,…",
+    callback=_callback(_names),
+    help="Input topics to read again. Default: all.",
 )
 @click.option(
     "--internal-topics",
     metavar="NAME,…",
-    callback=_parsed(_names),
-    help="Delete only these of its own topics; all of them unless named. What stays is read again.",
+    callback=_callback(_names),
+    help="Internal topics to delete. Default: all. The others are read again.",
 )
-@click.option("--to-earliest", is_flag=True, default=None, help="Read from the first record; this is the default.")
-@click.option("--to-latest", is_flag=True, default=None, help="Read only what is written from now on.")
-@click.option("--to-offset", type=click.IntRange(min=0), metavar="N", help="Read from this offset, in each partition.")
+@click.option("--to-earliest", is_flag=True, default=None, help="Read from the first record. This is the default.")
+@click.option("--to-latest", is_flag=True, default=None, help="Read only records written from now on.")
+@click.option("--to-offset", type=click.IntRange(min=0), metavar="N", help="Read from this offset in each partition.")
 @click.option(
-    "--to-datetime", metavar="TIME", callback=_parsed(_time), help="Read from this time: 2026-01-31T12:00, in UTC."
+    "--to-datetime",
+    metavar="TIME",
+    callback=_callback(_time),
+    help="Read from this time, in UTC, such as 2026-01-31T12:00.",
 )
 @click.option(
-    "--by-duration", metavar="SPAN", callback=_parsed(_duration), help="Read from so long ago: 90m, 1d or P1DT2H."
+    "--by-duration",
+    metavar="SPAN",
+    callback=_callback(_duration),
+    help="Read from this long ago, such as 90m, 1d or P1DT2H.",
 )
-@click.option("--shift-by", type=int, metavar="N", help="Read so many records again (-N), or leave so many out.")
+@click.option("--shift-by", type=int, metavar="N", help="Skip N records, or read the last N again if N is negative.")
 @click.option(
     "--from-file",
     type=click.Path(exists=True, dir_okay=False),
     metavar="FILE",
-    callback=_parsed(_offsets),
-    help="Read from the offsets in this file, with a line TOPIC,PARTITION,OFFSET for each.",
+    callback=_callback(_offsets),
+    help="Read from the offsets in this file, with lines TOPIC,PARTITION,OFFSET.",
 )
-@worker_option("state_dir", "Where the stores of this machine lie.")
+@worker_option("state_dir", "Directory of the stores on this machine.")
 @log_option
 @json_option
 def reset(
@@ -119,10 +129,11 @@ def reset(
     as_json: bool,
     **targets: Any,
 ) -> None:
-    """Let APP begin anew: move it in its input topics, delete its internal topics and its stores.
+    """Make APP start again, at a chosen position of its input.
 
-    It does not ask; --dry-run shows what it would do. Stop the workers first, on all machines. What the application
-    wrote into other topics stays there. Stores on other machines are rebuilt by themselves when workers start there.
+    The positions in its input topics are moved, and its internal topics and its stores are deleted. There is no
+    confirmation; --dry-run shows what would be done. Stop the workers first, on all machines. Records that the
+    application wrote to other topics are kept. Stores on other machines are rebuilt when workers start there.
 
     \b
     Examples:
@@ -131,35 +142,35 @@ def reset(
       streamtopo reset apps.wordcount --input-topics sentences --shift-by -100
     """
     from streamtopo.engine.loading import load_topology
-    from streamtopo.engine.reset import plan_reset, wait_until_unused
-    from streamtopo.engine.reset import reset as do_reset
-    from streamtopo.stores.directory import StateDirectory
+    from streamtopo.engine.topics.reset import plan_reset, wait_until_unused
+    from streamtopo.engine.topics.reset import reset as do_reset
+    from streamtopo.stores.backends.directory import StateDirectory
 
     where = _where(**targets)
     offsets: Offsets = targets["from_file"] or {}
     topology = load_topology(app)
     state = StateDirectory(state_dir, topology.application_id)
-    with opened(log) as source:
+    with opened_log(log) as source:
         if not dry_run:
-            wait_until_unused(source, topology.application_id, _PATIENCE if force else 0)
+            wait_until_unused(source, topology.application_id, _KILLED_WORKER_TIMEOUT if force else 0)
         topics = input_topics or {partition.topic for partition in offsets}
-        planned = plan_reset(topology, source, where, topics, internal_topics or ())
-        for missing in sorted(offsets.keys() - {move.partition for move in planned.moves}):
-            raise LogError(f"partition {missing} is in the file, and not among those to move; mend the file")
-        _show(planned, state.kept(), as_json)
+        plan = plan_reset(topology, source, where, topics, internal_topics or ())
+        for missing in sorted(offsets.keys() - {move.partition for move in plan.moves}):
+            raise LogError(f"the file names partition {missing}, which is not being reset; fix the file")
+        _show(plan, state.kept(), as_json)
         if not dry_run:
-            do_reset(topology, source, planned, state)
-    said = "nothing is changed, as this is a dry run" if dry_run else "done; start the workers when you like"
-    click.echo(f"{topology.application_id}: {said}", err=True)
+            do_reset(topology, source, plan, state)
+    outcome = "dry run, nothing was changed" if dry_run else "done; the workers can be started"
+    click.echo(f"{topology.application_id}: {outcome}", err=True)
 
 
 def _where(**targets: Any) -> Where:
-    from streamtopo.engine import reset as to
+    from streamtopo.engine.topics import reset as to
 
     given = {name: value for name, value in targets.items() if value is not None}
     if len(given) > 1:
         names = " and ".join(f"--{name.replace('_', '-')}" for name in given)
-        raise click.UsageError(f"{names} say different things; give one of them")
+        raise click.UsageError(f"{names} cannot be combined; give one of them")
     match given:
         case {"to_latest": _}:
             return to.to_latest
@@ -168,7 +179,7 @@ def _where(**targets: Any) -> Where:
         case {"to_datetime": timestamp}:
             return to.to_time(timestamp)
         case {"by_duration": span}:
-            return to.to_time(time.time_ns() // 1_000_000 - span)
+            return to.to_time(wall_clock() - span)
         case {"shift_by": records}:
             return to.shift_by(records)
         case {"from_file": offsets}:
@@ -177,11 +188,11 @@ def _where(**targets: Any) -> Where:
             return to.to_earliest
 
 
-def _show(planned: Reset, state: list[Path], as_json: bool) -> None:
+def _show(plan: Reset, state: list[Path], as_json: bool) -> None:
     rows: list[dict[str, Any]] = [
-        {"action": "move", "what": str(move.partition), "from": move.before, "to": move.after} for move in planned.moves
+        {"action": "move", "what": str(move.partition), "from": move.before, "to": move.after} for move in plan.moves
     ]
-    deleted = [("delete topic", name) for name in planned.topics] + [("delete state", str(path)) for path in state]
+    deleted = [("delete topic", name) for name in plan.topics] + [("delete state", str(path)) for path in state]
     rows += [{"action": action, "what": what, "from": None, "to": None} for action, what in deleted]
     if as_json:
         show_json(rows)

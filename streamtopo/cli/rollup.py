@@ -1,4 +1,4 @@
-"""streamtopo rollup: bring the tables that an application declares up to date, with Spark."""
+"""streamtopo rollup: update the tables that an application declares, with Spark."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from streamtopo.cli.options import log_option
-from streamtopo.cli.tables import counted
+from streamtopo.cli.shared.options import log_option
+from streamtopo.cli.shared.tables import counted
 
 if TYPE_CHECKING:
-    from streamtopo.spark.rollups import Done
+    from streamtopo.spark.rollups.rollups import Done
 
 
-class How(NamedTuple):
-    """The options that say how a rollup runs, by their names."""
+class RollupOptions(NamedTuple):
+    """The options that control how a rollup runs."""
 
     since: int | None
     trigger: str
@@ -25,51 +25,52 @@ class How(NamedTuple):
 
 
 def _time(_: click.Context, __: click.Parameter, text: str | None) -> int | None:
-    from streamtopo.spark.asked import timestamp
+    from streamtopo.spark.source.options import timestamp
 
     try:
-        if (text or "").isdigit():  # 20261101 would be a time of 1970
+        if (text or "").isdigit():  # 20261101 would be read as a timestamp in 1970
             raise ValueError(text)
         return None if text is None else timestamp(text)
     except ValueError:
-        raise click.BadParameter(f"{text!r} is no time; give 2026-11-01 or 2026-11-01T12:00") from None
+        raise click.BadParameter(f"{text!r} is not a time; give 2026-11-01 or 2026-11-01T12:00") from None
 
 
 @click.command()
 @click.argument("app")
 @click.argument("names", nargs=-1, metavar="[ROLLUP]...")
 @log_option
-@click.option("--out", metavar="DIR", default="rollups", show_default=True, help="Where the tables are.")
-@click.option("--master", metavar="URL", default="local[*]", show_default=True, help="The Spark that computes.")
+@click.option("--out", metavar="DIR", default="rollups", show_default=True, help="Directory of the tables.")
+@click.option("--master", metavar="URL", default="local[*]", show_default=True, help="Spark master to run on.")
 @click.option(
-    "--since", callback=_time, metavar="TIME", help="Leave out older records; a date, or date and time, of UTC."
+    "--since", callback=_time, metavar="TIME", help="Ignore older records. A date, or a date and time, in UTC."
 )
 @click.option(
     "--trigger",
     type=click.Choice(["once", "available-now", "continuous"]),
     default="once",
     show_default=True,
-    help="All that is new in one commit, in commits of a gigabyte, or until Ctrl-C.",
+    help="Process new records in one commit (once), in commits of a gigabyte (available-now), or until Ctrl-C "
+    "(continuous).",
 )
 @click.option(
     "--mode",
     type=click.Choice(["append", "update", "complete"]),
-    help="Run as a query of Structured Streaming, and emit its rows once their span is over, whenever they change, or "
-    "all each time.",
+    help="Run as a query of Structured Streaming that emits rows when their time span is over (append), when they "
+    "change (update), or all rows each time (complete).",
 )
 @click.option(
     "--into",
     metavar="PLACE",
-    help="Also into topic:NAME, sqlite:FILE or postgresql://USER@HOST/DATABASE, each commit once.",
+    help="Also write each commit, exactly once, to topic:NAME, sqlite:FILE or postgresql://USER@HOST/DATABASE.",
 )
-@click.option("--report", metavar="FILE", help="Draw the tables into one HTML file, which needs nothing else.")
+@click.option("--report", metavar="FILE", help="Draw the tables into a single, self-contained HTML file.")
 def rollup(app: str, names: Sequence[str], log: str, out: str, master: str, **options: Any) -> None:
-    """Bring the tables that APP declares up to date: all of them, or those that are named.
+    """Update the tables that APP declares, with Spark.
 
-    Rollups are declared with @rollup in the application's module, or in a module "rollups" inside of it. Each run reads
-    only records that are new; where the rollup does not say how to merge, the spans of time in which those lie are
-    computed anew. A table is a folder of Parquet files; what its manifest names counts, and a run that is killed leaves
-    the table as it was.
+    All tables are updated, or only those with the names ROLLUP. Rollups are declared with @rollup in the application's
+    module, or in a module "rollups" in its package. Each run reads only new records. If a rollup does not say how to
+    merge rows, the time spans with new records are computed again. A table is a directory of Parquet files that are
+    listed in a manifest; a run that is killed leaves the table unchanged.
 
     \b
     Examples:
@@ -79,42 +80,46 @@ def rollup(app: str, names: Sequence[str], log: str, out: str, master: str, **op
       streamtopo rollup apps.sensors --report sensors.html
       streamtopo rollup apps.sensors --into sqlite:sensors.db
     """
-    from streamtopo.cli.declared import chosen, spark_for, views_of
+    from streamtopo.cli.shared.spark_declarations import chosen, spark_for, views_of
     from streamtopo.engine.loading import load_topology
-    from streamtopo.spark.declaring import Rollup, resolved
+    from streamtopo.spark.declarations import Rollup, resolved
 
-    how = How(**options)
+    choices = RollupOptions(**options)
     topology = load_topology(app)
     declared = [resolved(one, topology) for one in chosen(app, names, Rollup)]
-    _check(how, [one.name for one in declared])
+    _check(choices, [one.name for one in declared])
     views = views_of(app, [one.name for one in declared])
     with spark_for(f"streamtopo rollup {app}", master, log) as spark:
-        from streamtopo.spark.queries import Query, queried
-        from streamtopo.spark.report import write_report
-        from streamtopo.spark.rollups import Run, commits
-        from streamtopo.spark.views import refresh
+        from streamtopo.spark.reports.report import write_report
+        from streamtopo.spark.rollups.queries import Query, queried
+        from streamtopo.spark.rollups.rollups import Run, commits
+        from streamtopo.spark.rollups.views import refresh
 
-        if how.mode is None:
-            news = commits([Run(spark, one, log, out, how.since, into=how.into) for one in declared], how.trigger)
+        if choices.mode is None:
+            news = commits(
+                [Run(spark, one, log, out, choices.since, into=choices.into) for one in declared], choices.trigger
+            )
         else:
-            news = queried([Query(spark, one, log, out, how.mode, into=how.into) for one in declared], how.trigger)
+            news = queried(
+                [Query(spark, one, log, out, choices.mode, into=choices.into) for one in declared], choices.trigger
+            )
         for done in news:
             click.echo(_summary(done))
             for one in views:
                 if done.rollup in one.of and refresh(spark, one, out):
-                    click.echo(f"{one.name}: computed anew from {', '.join(one.of)}")
-            if how.report and how.trigger == "continuous":
-                write_report(spark, app, [*declared, *views], out, how.report)
-        if how.report:
-            write_report(spark, app, [*declared, *views], out, how.report)
+                    click.echo(f"{one.name}: computed again from {', '.join(one.of)}")
+            if choices.report and choices.trigger == "continuous":
+                write_report(spark, app, [*declared, *views], out, choices.report)
+        if choices.report:
+            write_report(spark, app, [*declared, *views], out, choices.report)
 
 
-def _check(how: How, names: Sequence[str]) -> None:
-    if how.mode and how.since is not None:
-        raise click.UsageError("--since is not for --mode: a query begins where the topic begins")
-    if (how.into or "").startswith("topic:") and len(names) > 1:
+def _check(choices: RollupOptions, names: Sequence[str]) -> None:
+    if choices.mode and choices.since is not None:
+        raise click.UsageError("--since cannot be combined with --mode: a query starts where the topic starts")
+    if (choices.into or "").startswith("topic:") and len(names) > 1:
         raise click.UsageError(
-            f"{how.into} takes one rollup, for it has the rows of one table; name one of {', '.join(names)}"
+            f"{choices.into} takes one rollup, because it has the rows of one table; name one of {', '.join(names)}"
         )
 
 

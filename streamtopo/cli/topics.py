@@ -1,4 +1,4 @@
-"""streamtopo topics: what is in a log, and what a topology needs there."""
+"""streamtopo topics: manage the topics of a log, and show which ones a topology needs."""
 
 from __future__ import annotations
 
@@ -6,21 +6,29 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from streamtopo.cli.failures import FAILED, Commands
-from streamtopo.cli.opening import absent, complete_topic, directory_of, existing, missing, opened, opened_or_empty
-from streamtopo.cli.options import json_option, log_option
-from streamtopo.cli.tables import counted, show_json, show_rows
+from streamtopo.cli.shared.failures import FAILED, Commands
+from streamtopo.cli.shared.log_access import (
+    complete_topic,
+    existing_topic,
+    no_log_message,
+    opened_log,
+    opened_log_or_empty,
+)
+from streamtopo.cli.shared.options import json_option, log_option
+from streamtopo.cli.shared.tables import counted, show_json, show_rows, show_topics
 from streamtopo.errors import LogError
 from streamtopo.logs import Log, Topic
+from streamtopo.logs.opening import directory_of, log_exists, shown_log
 from streamtopo.logs.topics import MOST_PARTITIONS
 from streamtopo.records import TopicPartition
-from streamtopo.redaction import shown_url
-from streamtopo.topology import valid_name
+from streamtopo.topology.names import valid_name
 
 if TYPE_CHECKING:
-    from streamtopo.logs.embedded.verifying import Verified
+    from streamtopo.logs.embedded.storage.verification import Verified
 
-ADVICE = "restore a copy of the log, or let groups go on after what is damaged (streamtopo reset --from-file)"
+_REPAIR_HINT = (
+    "restore a copy of the log, or let groups continue after the damaged records (streamtopo reset --from-file)"
+)
 topic_argument = click.argument("topic", metavar="NAME", shell_complete=complete_topic)
 
 
@@ -40,19 +48,19 @@ def list_topics(log: str, as_json: bool) -> None:
       streamtopo topics list --log embedded:elsewhere
       streamtopo topics list --json
     """
-    with opened_or_empty(log) as source:
-        found = [_described(topic) for _, topic in sorted(source.topics().items())]
+    with opened_log_or_empty(log) as source:
+        found = [_topic_row(topic) for _, topic in sorted(source.topics().items())]
     if as_json:
         show_json(found)
     else:
-        show_rows(found, {"topic": "topic", "partitions": "partitions", "config": "config"})
+        show_topics(found, ("topic", "partitions"))
 
 
-def _described(topic: Topic) -> dict[str, Any]:
+def _topic_row(topic: Topic) -> dict[str, Any]:
     return {"topic": topic.name, "partitions": topic.partitions, "config": dict(topic.config)}
 
 
-def _pairs(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+def _config_pairs(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
     for pair in given:
         if not pair.partition("=")[0] or "=" not in pair:
             raise click.BadParameter(f'"{pair}" is not KEY=VALUE', context, parameter)
@@ -63,20 +71,22 @@ config_option = click.option(
     "--config",
     multiple=True,
     metavar="KEY=VALUE",
-    callback=_pairs,
-    help="Kafka's name and a value, such as cleanup.policy=compact; may be repeated.",
+    callback=_config_pairs,
+    help="A setting by its Kafka name, such as cleanup.policy=compact. May be repeated.",
 )
 
 
 @topics.command()
 @click.argument("topic", metavar="NAME")
-@click.option("--partitions", type=click.IntRange(1, MOST_PARTITIONS), required=True, metavar="N", help="How many.")
+@click.option(
+    "--partitions", type=click.IntRange(1, MOST_PARTITIONS), required=True, metavar="N", help="Number of partitions."
+)
 @config_option
 @log_option
 def create(topic: str, partitions: int, config: dict[str, str], log: str) -> None:
-    """Create topic NAME, and the log if it is not there yet.
+    """Create topic NAME, and the log if it does not exist.
 
-    A topic that is there already, and the same, is left as it is.
+    If the topic exists and is the same, nothing is changed.
 
     \b
     Examples:
@@ -85,11 +95,11 @@ def create(topic: str, partitions: int, config: dict[str, str], log: str) -> Non
       streamtopo topics create clicks --partitions 4 --config retention.ms=86400000
     """
     wanted = Topic(valid_name(topic, "topic"), partitions, config)
-    with opened(log, create=True) as target:
+    with opened_log(log, create=True) as target:
         before = target.topics().get(topic)
         target.create(wanted)
-    what = "was there already" if before else "created"
-    click.echo(f'topic "{topic}" {what}: {counted(partitions, "partition")} in {shown_url(log)}')
+    what = "exists already" if before else "created"
+    click.echo(f'topic "{topic}" {what}: {counted(partitions, "partition")} in {shown_log(log)}')
 
 
 @topics.command()
@@ -97,18 +107,18 @@ def create(topic: str, partitions: int, config: dict[str, str], log: str) -> Non
 @log_option
 @json_option
 def describe(topic: str, log: str, as_json: bool) -> None:
-    """Show where each partition of topic NAME starts and ends: its first offset and its next.
+    """Show the first and the next offset of each partition of NAME.
 
     \b
     Examples:
       streamtopo topics describe sentences
       streamtopo topics describe sentences --json
     """
-    with opened(log) as source:
-        known = existing(source, log, topic)
-        partitions = [_extent(source, TopicPartition(topic, number)) for number in range(known.partitions)]
+    with opened_log(log) as source:
+        known = existing_topic(source, log, topic)
+        partitions = [_partition_range(source, TopicPartition(topic, number)) for number in range(known.partitions)]
     if as_json:
-        show_json(_described(known) | {"partitions": partitions})
+        show_json(_topic_row(known) | {"partitions": partitions})
         return
     click.echo(
         f"{topic}: {counted(known.partitions, 'partition')}" + "".join(f", {k}={v}" for k, v in known.config.items())
@@ -116,7 +126,7 @@ def describe(topic: str, log: str, as_json: bool) -> None:
     show_rows(partitions, {"partition": "partition", "start": "start", "end": "end"})
 
 
-def _extent(log: Log, partition: TopicPartition) -> dict[str, int]:
+def _partition_range(log: Log, partition: TopicPartition) -> dict[str, int]:
     return {"partition": partition.partition, "start": log.start(partition), "end": log.end(partition)}
 
 
@@ -126,9 +136,10 @@ def _extent(log: Log, partition: TopicPartition) -> dict[str, int]:
 @json_option
 @click.pass_context
 def verify(context: click.Context, names: tuple[str, ...], log: str, as_json: bool) -> None:
-    """Read all records of the embedded log, or of topics NAME, and list what is damaged: exit code 1 if anything is.
+    """Read all records, and list the damaged ones.
 
-    Workers may go on meanwhile. A Kafka cluster checks its records by itself.
+    All records of the embedded log are read, or only those of the topics NAME. The exit code is 1 if any are damaged.
+    Workers may run at the same time. A Kafka cluster verifies its records itself.
 
     \b
     Examples:
@@ -138,12 +149,12 @@ def verify(context: click.Context, names: tuple[str, ...], log: str, as_json: bo
     directory = directory_of(log)
     if directory is None:
         raise LogError(
-            f'only an embedded log can be verified (--log embedded:DIRECTORY), not "{shown_url(log)}"; a Kafka cluster '
-            "checks its records by itself"
+            f'only an embedded log can be verified (--log embedded:DIRECTORY), not "{shown_log(log)}"; a Kafka cluster '
+            "verifies its records itself"
         )
-    if missing(log):
-        raise LogError(f"{absent(log)}; look at --log")
-    from streamtopo.logs.embedded.verifying import verify as verify_log
+    if not log_exists(log):
+        raise LogError(f"{no_log_message(log)}; check --log")
+    from streamtopo.logs.embedded.storage.verification import verify as verify_log
 
     found = verify_log(directory, names)
     if as_json:
@@ -158,11 +169,11 @@ def verify(context: click.Context, names: tuple[str, ...], log: str, as_json: bo
 
 
 def _summary(found: Verified) -> str:
-    read = f"read {counted(found.batches, 'batch', 'batches')} with {counted(found.records, 'record')} that are whole"
+    read = f"read {counted(found.batches, 'batch', 'batches')} with {counted(found.records, 'record')} that are intact"
     if found.unchecked:
-        read += f"; {found.unchecked:,} of these are of an earlier version and have no checksum"
+        read += f"; {found.unchecked:,} of these were written by an earlier version and have no checksum"
     if found.damages:
-        read = f"damage in {counted(len(found.damages), 'place')}; {read}; {ADVICE}"
+        read = f"damage in {counted(len(found.damages), 'place')}; {read}; {_REPAIR_HINT}"
     return read
 
 
@@ -170,18 +181,19 @@ def _summary(found: Verified) -> str:
 @topic_argument
 @log_option
 def delete(topic: str, log: str) -> None:
-    """Delete topic NAME with its records, and what groups remember of it. It does not ask.
+    """Delete topic NAME with its records.
 
-    Stop the workers that read or write it first.
+    The positions of groups in it are deleted, too. There is no confirmation. First stop the workers that read or write
+    it.
 
     \b
     Example:
       streamtopo topics delete sentences
     """
-    with opened(log) as target:
-        existing(target, log, topic)
+    with opened_log(log) as target:
+        existing_topic(target, log, topic)
         target.delete(topic)
-    click.echo(f'topic "{topic}" deleted from {shown_url(log)}')
+    click.echo(f'topic "{topic}" deleted from {shown_log(log)}')
 
 
 @topics.command()
@@ -189,22 +201,22 @@ def delete(topic: str, log: str) -> None:
 @log_option
 @json_option
 def plan(app: str, log: str, as_json: bool) -> None:
-    """Show every topic that the topology of APP needs, whether it is there, and what a worker would create.
+    """Show the topics that APP needs, and whether they exist.
 
-    A worker creates the internal topics; the others must be there before it starts, unless it may --create-topics.
+    A worker creates the internal topics. The others must exist before it starts, unless it has --create-topics.
 
     \b
     Examples:
       streamtopo topics plan apps.wordcount
       streamtopo topics plan ./app.py:topology --json
     """
-    from streamtopo.cli.planned import planned
+    from streamtopo.cli.shared.required_topics import required_topics
     from streamtopo.engine.loading import load_topology
 
     topology = load_topology(app)
-    with opened_or_empty(log) as source:
-        found = [needed._asdict() for needed in planned(topology, source.topics(), source.keeps_deletions)]
+    with opened_log_or_empty(log) as source:
+        found = [required._asdict() for required in required_topics(topology, source.topics(), source.keeps_deletions)]
     if as_json:
         show_json(found)
         return
-    show_rows(found, {name: name for name in ("topic", "kind", "partitions", "state", "config")})
+    show_topics(found, ("topic", "kind", "partitions", "state"))

@@ -1,4 +1,4 @@
-"""streamtopo worker: runs an application, in this process or in several."""
+"""streamtopo worker: run an application in one or in several processes."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from streamtopo.cli.failures import FAILED
-from streamtopo.cli.options import Setting, log_option, worker_options
-from streamtopo.cli.serving import Web, answering, web_options
-from streamtopo.config import WorkerConfig
+from streamtopo.cli.running.web_server import WebOptions, web_options, worker_with_server
+from streamtopo.cli.shared.failures import FAILED
+from streamtopo.cli.shared.options import Setting, log_option, worker_options
+from streamtopo.settings.config import WorkerConfig
 
 if TYPE_CHECKING:
-    from streamtopo.cli.watching import View, Watch
-    from streamtopo.engine.pool import Pool
-    from streamtopo.engine.running import Ending
-    from streamtopo.engine.worker import Worker
+    from streamtopo.cli.running.progress import ProgressReporter, View
+    from streamtopo.engine.processes.pool import Pool
+    from streamtopo.engine.worker.run import Ending
+    from streamtopo.engine.worker.worker import Worker
 
 _DEMO_PARTITIONS = 4
 _SHOW_CURSOR = b"\x1b[?25h"
-"""The live view hides it."""
+"""The terminal's command to show the cursor, which the live view hides."""
 
 
 @click.command()
@@ -41,13 +41,18 @@ _SHOW_CURSOR = b"\x1b[?25h"
     metavar="N",
     show_default=True,
     show_envvar=True,
-    help="Share the tasks among so many processes; one that dies is replaced.",
+    help="Number of worker processes. One that dies is replaced.",
 )
-@click.option("--demo", is_flag=True, help="Feed the application its own sample input, and show what comes of it.")
+@click.option("--demo", is_flag=True, help="Feed the application its own sample input, and show the results.")
 @log_option
 @worker_options
 @web_options
-@click.option("--lifeline", type=int, hidden=True, help="For processes of a pool: the descriptor that leads to it.")
+@click.option(
+    "--lifeline",
+    type=int,
+    hidden=True,
+    help="For the processes of a pool: the file descriptor of the connection to it.",
+)
 @click.pass_context
 def worker(
     context: click.Context,
@@ -56,10 +61,12 @@ def worker(
     demo: bool,
     log: str,
     config: WorkerConfig,
-    web: Web,
+    web: WebOptions,
     lifeline: int | None,
 ) -> None:
-    """Run APP until Ctrl-C or SIGTERM, which commit; a second one ends it at once.
+    """Run APP until Ctrl-C or SIGTERM.
+
+    The first signal commits and stops; a second one exits immediately.
 
     \b
     Examples:
@@ -67,108 +74,108 @@ def worker(
       streamtopo worker apps.wordcount --processes 2 --commit-interval 1s
       streamtopo worker ./app.py:topology --log embedded:/var/lib/words --on-error skip
     """
-    from streamtopo.engine.interpreter import give_memory_back
-    from streamtopo.stores.open_files import raise_limit
+    from streamtopo.engine.worker.interpreter import give_memory_back
+    from streamtopo.stores.backends.open_files import raise_limit
 
     give_memory_back()
     raise_limit()
     if lifeline is not None:
-        from streamtopo.cli.pooled import work_for_a_pool
+        from streamtopo.cli.running.pool_process import run_pool_worker
 
-        work_for_a_pool(context, lifeline, app, log, config, web)
+        run_pool_worker(context, lifeline, app, log, config, web)
     elif demo:
         run(app, processes, log, replace(config, create_topics=config.create_topics or _DEMO_PARTITIONS), web, demo)
     else:
         run(app, processes, log, config, web, demo)
 
 
-def run(app: str, processes: int, url: str, config: WorkerConfig, web: Web, demo: bool) -> None:
-    from streamtopo.cli.banner import banner
-    from streamtopo.cli.demonstration import Demonstration, demo_of
-    from streamtopo.cli.watching import Watch
+def run(app: str, processes: int, url: str, config: WorkerConfig, web: WebOptions, demo: bool) -> None:
+    from streamtopo.cli.running.banner import banner
+    from streamtopo.cli.running.demo import RunningDemo, demo_of
+    from streamtopo.cli.running.progress import ProgressReporter
     from streamtopo.engine.loading import load_module, load_topology
-    from streamtopo.engine.running import Ending
-    from streamtopo.engine.topics import Topics
+    from streamtopo.engine.topics.topics import Topics
+    from streamtopo.engine.worker.run import Ending
     from streamtopo.logs.opening import open_log
 
     signals = Signals()
-    with taken(signals), ExitStack() as stack:
+    with handling_signals(signals), ExitStack() as stack:
         ending = stack.enter_context(Ending(config.close_timeout / 1000, _show_cursor))
         topology = load_topology(app)
-        shown = demo_of(load_module(app)) if demo else None
+        demo_definition = demo_of(load_module(app)) if demo else None
         log = stack.enter_context(closing(open_log(url)))
         plan = Topics(topology, log, config).plan
         click.echo(banner(topology, plan, log, url, processes, config.guarantee))
-        demonstration = stack.enter_context(Demonstration(shown, topology, log)) if shown else None
+        running_demo = stack.enter_context(RunningDemo(demo_definition, topology, log)) if demo_definition else None
         view = _view()
         stack.callback(view.close)
-        stack.enter_context(logged(view))
-        watch = Watch(view, demonstration)
+        stack.enter_context(engine_log_in(view))
+        reporter = ProgressReporter(view, running_demo)
         if processes == 1:
-            worker = stack.enter_context(answering(web, topology, log, config, view.say))
-            _work_here(worker, watch, signals, ending)
+            worker = stack.enter_context(worker_with_server(web, topology, log, config, view.say))
+            _run_here(worker, reporter, signals, ending)
         else:
-            _work_in(_pool(app, processes, url, config, web, view), watch, signals, view)
+            _run_pool(_pool(app, processes, url, config, web, view), reporter, signals, view)
 
 
-def _work_here(worker: Worker, watch: Watch, signals: Signals, ending: Ending) -> None:
-    from streamtopo.engine.running import run as run_worker
+def _run_here(worker: Worker, reporter: ProgressReporter, signals: Signals, ending: Ending) -> None:
+    from streamtopo.engine.worker.run import run as run_worker
 
     signals.stop = lambda: ending.begin(worker.stop)
-    run_worker(worker, each_turn=lambda: watch.look(worker.metrics), signals=False)
-    watch.end(worker.metrics())
+    run_worker(worker, each_turn=lambda: reporter.update(worker.metrics), signals=False)
+    reporter.end(worker.metrics())
 
 
-def _pool(app: str, processes: int, url: str, config: WorkerConfig, web: Web, view: View) -> Pool:
-    from streamtopo.cli.pooled import options_of
-    from streamtopo.engine.command import command, environment
-    from streamtopo.engine.pool import Pool
+def _pool(app: str, processes: int, url: str, config: WorkerConfig, web: WebOptions, view: View) -> Pool:
+    from streamtopo.cli.running.pool_process import extra_arguments
+    from streamtopo.engine.processes.command import command, environment
+    from streamtopo.engine.processes.pool import Pool
 
-    more, within = options_of(web), config.close_timeout / 1000
-    started_by = functools.partial(command, app, config, more=more)
-    return Pool(started_by, processes, view.say, environment(url, web.token), within)
+    more, timeout = extra_arguments(web), config.close_timeout / 1000
+    command_for = functools.partial(command, app, config, more=more)
+    return Pool(command_for, processes, view.say, environment(url, web.token), timeout)
 
 
-def _work_in(pool: Pool, watch: Watch, signals: Signals, view: View) -> None:
-    from streamtopo.engine.pool import PoolError
+def _run_pool(pool: Pool, reporter: ProgressReporter, signals: Signals, view: View) -> None:
+    from streamtopo.engine.processes.pool import PoolError
 
     signals.stop = pool.stop
     try:
-        pool.run(each_turn=lambda: watch.look(pool.metrics))
+        pool.run(each_turn=lambda: reporter.update(pool.metrics))
     except PoolError as error:
         view.close()
         click.echo(str(error), err=True)
         click.get_current_context().exit(FAILED)
-    watch.end(pool.metrics())
+    reporter.end(pool.metrics())
 
 
 def _view() -> View:
     if sys.stdout.isatty():
-        from streamtopo.cli.live import LiveView
+        from streamtopo.cli.running.live_view import LiveView
 
         return LiveView()
-    from streamtopo.cli.watching import Lines
+    from streamtopo.cli.running.progress import LineView
 
-    return Lines()
+    return LineView()
 
 
 # -- signals
 
 
 class Signals:
-    """The first one asks whoever is at work to stop; the second, or one before there is work, ends the process."""
+    """The first signal asks the worker or the pool to stop. A second one, or one before the start, ends the process."""
 
     def __init__(self) -> None:
         self.stop: Callable[[], object] | None = None
-        self._asked = False
+        self._stop_requested = False
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         if self.stop is None:
             os._exit(0)
-        if self._asked:
+        if self._stop_requested:
             _show_cursor()
             os._exit(128 + number)
-        self._asked = True
+        self._stop_requested = True
         self.stop()
 
 
@@ -178,7 +185,7 @@ def _show_cursor() -> None:
 
 
 @contextmanager
-def taken(signals: Signals) -> Iterator[None]:
+def handling_signals(signals: Signals) -> Iterator[None]:
     before = {number: signal.signal(number, signals) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
@@ -190,7 +197,7 @@ def taken(signals: Signals) -> Iterator[None]:
 # -- what the engine logs
 
 
-class _Said(logging.Handler):
+class _ViewHandler(logging.Handler):
     def __init__(self, view: View) -> None:
         super().__init__()
         self._view = view
@@ -200,9 +207,9 @@ class _Said(logging.Handler):
 
 
 @contextmanager
-def logged(view: View) -> Iterator[None]:
-    """The engine's own messages are lines of the view."""
-    logger, handler = logging.getLogger("streamtopo"), _Said(view)
+def engine_log_in(view: View) -> Iterator[None]:
+    """Show the engine's log messages as lines of the view."""
+    logger, handler = logging.getLogger("streamtopo"), _ViewHandler(view)
     before = logger.level
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)

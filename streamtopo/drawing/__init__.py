@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from streamtopo.drawing.as_json import as_json
-from streamtopo.drawing.dot import dot
-from streamtopo.drawing.mermaid import mermaid
-from streamtopo.drawing.svg import svg
+from streamtopo.drawing.formats.as_json import as_json
+from streamtopo.drawing.formats.dot import dot
+from streamtopo.drawing.formats.mermaid import mermaid
+from streamtopo.drawing.formats.svg import svg
 from streamtopo.topology import Topology
 
 FORMATS: dict[str, Callable[[Topology], str]] = {

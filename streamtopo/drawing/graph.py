@@ -1,4 +1,4 @@
-"""The drawn form of a topology that all drawings share: boxes of nodes and stores, topics outside, edges."""
+"""The form of a topology that all drawings share: boxes with nodes and stores, topics outside of them, and edges."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from enum import Enum
 
 from streamtopo.stores import StoreSpec
-from streamtopo.topology import Node, ProcessorNode, SinkNode, SourceNode, Subtopology, Topology
+from streamtopo.topology import Topology
+from streamtopo.topology.nodes import Node, ProcessorNode, SinkNode, SourceNode, Subtopology
 
 TopicKey = str | Callable[..., str] | tuple[str, str]
-"""What makes two topics the same: a name, the function that chooses one, or ("pattern", its text)."""
+"""The identity of a topic: its name, the function that chooses it, or ("pattern", its text)."""
 
 
 class Kind(Enum):
@@ -25,7 +26,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """Something drawn; the id is plain letters and digits, patterns and functions have names of any text."""
+    """Something to draw. The id has only letters and digits; the name may be any text, such as a pattern."""
 
     id: str
     kind: Kind
@@ -36,7 +37,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """Records flow from start to end, as often as `times`; or, with `state`, a processor uses a store."""
+    """Records flow from start to end, `times` times; or, with `state`, a processor uses a store."""
 
     start: str
     end: str
@@ -71,7 +72,7 @@ def graph_of(topology: Topology) -> Graph:
 
 
 def all_parts(topology: Topology) -> list[Subtopology]:
-    """In the order of their numbers, those that feed global stores among the others."""
+    """The subtopologies in the order of their numbers, including those that feed global stores."""
     parts = [*topology.subtopologies(), *topology.global_subtopologies()]
     return sorted(parts, key=lambda part: part.number)
 
@@ -91,7 +92,7 @@ def _ids(topology: Topology) -> dict[str, str]:
 
 
 def _topics(topology: Topology) -> dict[TopicKey, str]:
-    """The id of every topic, in the order in which the nodes that use them were added."""
+    """The id of each topic, in the order in which the nodes that use them were added."""
     used: dict[TopicKey, None] = {}
     for node in topology.nodes.values():
         if isinstance(node, SourceNode):

@@ -1,1 +1,1 @@
-"""The DSL: every method only adds nodes to a topology."""
+"""The DSL. Its methods only add nodes to a topology."""

@@ -1,4 +1,4 @@
-"""StreamsBuilder: where a topology begins."""
+"""StreamsBuilder: the beginning of each topology."""
 
 from __future__ import annotations
 
@@ -6,23 +6,26 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
-from streamtopo.dsl.global_table import GlobalKTable
+from streamtopo.dsl.graph import Graph
 from streamtopo.dsl.kstream import KStream
 from streamtopo.dsl.ktable import KTable, table_of, versioned_table_of
-from streamtopo.dsl.naming import Graph
-from streamtopo.durations import Duration
+from streamtopo.dsl.tables.global_table import GlobalKTable
 from streamtopo.errors import TopologyError
-from streamtopo.operators import tables
+from streamtopo.operators.tables import conversions
 from streamtopo.processors import Processor
 from streamtopo.serdes import SerdeLike, serde_of
+from streamtopo.settings.durations import Duration
 from streamtopo.stores import StoreSpec
 from streamtopo.stores.build import versioned_store
 from streamtopo.timestamps import MaxAheadLike, TimestampLike, max_ahead_of, timestamp_of
-from streamtopo.topology import Operator, SourceNode, Topology, names_or_pattern
+from streamtopo.topology import Topology
+from streamtopo.topology.names import names_or_pattern
+from streamtopo.topology.nodes import SourceNode
+from streamtopo.topology.operator import Operator
 
 
 class StreamsBuilder:
-    """Streams and tables are read from topics here; `build` gives the topology that their operators made.
+    """Reads streams and tables from topics. `build` returns the topology with all their operators.
 
     >>> builder = StreamsBuilder("shout")
     >>> builder.stream("words", value=str).map_values(str.upper).to("shouts")
@@ -54,11 +57,12 @@ class StreamsBuilder:
     ) -> KStream:
         """The records of one or more topics, or of all topics whose whole name matches a pattern.
 
-        `timestamp` says where a record's time is, in milliseconds: the name of a field of its value, or a function of
-        (key, value) or (key, value, times); without it the log's timestamp counts. See `Timestamp` for invalid ones.
+        `timestamp` is where the time of a record is, in milliseconds: the name of a field of its value, or a function
+        of (key, value) or (key, value, times). The default is the timestamp in the log. See `Timestamp` for what to do
+        with invalid ones.
 
-        Records further ahead of the wall clock than `max_ahead`, such as "10m", do not move stream time; None: all
-        do; "default": the limit is the worker's. See `MaxAhead` for other things to do with such records.
+        Records further ahead of the wall clock than `max_ahead`, such as "10m", do not move stream time. None: all
+        records do. "default": the limit of the worker. See `MaxAhead` for other ways to handle such records.
         """
         node = self._graph.name("KSTREAM-SOURCE-", name)
         names, pattern = names_or_pattern(node, topics)
@@ -84,9 +88,9 @@ class StreamsBuilder:
         versioned: Duration | None = None,
         name: str | None = None,
     ) -> KTable:
-        """A topic read as a table: the latest value of each key; `name` names its store.
+        """Read a topic as a table: the latest value of each key. `name` is the name of its store.
 
-        With `versioned="10m"` it keeps that much history: a stream joined with it finds rows as of its records' times.
+        With `versioned="10m"` it keeps this much history: a stream finds the row that was valid at a record's time.
         """
         graph = self._graph
         store = graph.store_name(f"{topic}-STATE-STORE-", name)
@@ -106,9 +110,9 @@ class StreamsBuilder:
         max_ahead: MaxAheadLike = "default",
         name: str | None = None,
     ) -> GlobalKTable:
-        """A topic read as a table that every worker has whole, all partitions of it; `name` names its store.
+        """Read a topic as a table of which every worker has all partitions. `name` is the name of its store.
 
-        It is there before any task begins; later updates come when they come, whatever their timestamps.
+        It is loaded before any task starts. Later updates are applied as they arrive, whatever their timestamps.
         """
         graph = self._graph
         store = graph.store_name(f"{topic}-STATE-STORE-", name)
@@ -121,7 +125,7 @@ class StreamsBuilder:
             max_ahead=max_ahead_of(max_ahead),
         )
         node = graph.name("KTABLE-SOURCE-")
-        operator = Operator(lambda bindings: tables.upsert(bindings.state(store), bindings.count))
+        operator = Operator(lambda bindings: conversions.upsert(bindings.state(store), bindings.count))
         graph.topology.add_global_store(source, node, operator, StoreSpec(store, source.key, source.value))
         return GlobalKTable(graph, node, source.key, source.value, store)
 
@@ -136,9 +140,9 @@ class StreamsBuilder:
         timestamp: TimestampLike | None = None,
         name: str | None = None,
     ) -> str:
-        """A store that every worker has whole; a processor of your own keeps it, from all partitions of a topic.
+        """Add a store that every worker has completely; your own processor fills it from all partitions of a topic.
 
-        All processors can read it by its name, without `stores=`.
+        All processors can read it by name, without `stores=`.
         """
         graph = self._graph
         source = graph.name("KSTREAM-SOURCE-")
@@ -155,20 +159,22 @@ class StreamsBuilder:
         return store.name
 
     def add_state_store(self, store: StoreSpec) -> str:
-        """A store for processors of your own; its name is what `process(stores=[…])` takes."""
+        """Add a store for your own processors. Returns its name, for `process(stores=[…])`."""
         return self._graph.topology.add_store(store).name
 
     def build(self) -> Topology:
-        """The topology as it stands; checks what can only be checked when it is whole."""
+        """Return the topology as it is now, after the checks that need all of it."""
         self._graph.topology.subtopologies()
         return self._graph.topology
 
     def _read_once(self, source: SourceNode) -> str:
-        """Equal reads of the same topics share one source."""
+        """If the same topics are read the same way again, the source is shared."""
         for other in self._graph.topology.sources:
             if (other.topics, other.pattern) == (source.topics, source.pattern):
                 if other.everywhere:
-                    raise TopologyError(f'"{other.topics[0]}" feeds a global store, and tasks cannot read it too')
+                    raise TopologyError(
+                        f'"{other.topics[0]}" feeds a global store, so it cannot be read as a stream or table too'
+                    )
                 if replace(other, name=source.name) != source:
                     raise TopologyError(
                         f"{', '.join(source.topics) or source.pattern} is read twice with different serdes, "

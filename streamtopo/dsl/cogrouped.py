@@ -1,4 +1,4 @@
-"""CogroupedKStream: several grouped streams that make one row for each key together."""
+"""CogroupedKStream: several grouped streams that are aggregated into one row for each key."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, overload
 
+from streamtopo.dsl.graph import Graph, next_serde
 from streamtopo.dsl.ktable import KTable
-from streamtopo.dsl.naming import Graph, next_serde
-from streamtopo.dsl.origin import KeptOrigin
-from streamtopo.dsl.windowed import Layout, check_windows
-from streamtopo.durations import Duration
+from streamtopo.dsl.tables.origin import KeptOrigin
+from streamtopo.dsl.windows import WindowedRows, check_windows
 from streamtopo.errors import TopologyError
-from streamtopo.operators import aggregate, stateless
-from streamtopo.operators.windowed import Aggregation
-from streamtopo.records import Step
+from streamtopo.operators import stateless
+from streamtopo.operators.tables import aggregate
+from streamtopo.operators.windows.shared import Aggregation
 from streamtopo.serdes import Serde, SerdeLike
+from streamtopo.settings.durations import Duration
+from streamtopo.steps import StepLike
 from streamtopo.stores import StoreSpec
-from streamtopo.topology import Bindings, Operator
-from streamtopo.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows, Windows
+from streamtopo.topology.operator import Bindings, Operator
+from streamtopo.windows import SessionWindows, Windows, WindowsByStart
 
 if TYPE_CHECKING:
     from streamtopo.dsl.grouped import KGroupedStream
@@ -27,19 +28,19 @@ _PREFIX = "COGROUPKSTREAM-AGGREGATE-"
 
 
 @dataclass(frozen=True)
-class Part:
+class GroupAndAdder:
     grouped: KGroupedStream
     adder: Callable[[Any, Any, Any], Any]
 
 
 @dataclass(frozen=True)
 class CogroupedKStream:
-    """Made by `cogroup` of a grouped stream. Each stream has its own adder for the one row of a key."""
+    """Made by `KGroupedStream.cogroup`. Each stream has its own adder for the row of a key."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[GroupAndAdder, ...]
 
     def cogroup(self, grouped: KGroupedStream, adder: Callable[[Any, Any, Any], Any]) -> CogroupedKStream:
-        """With one more stream, whose records `adder(key, value, row)` adds."""
+        """Add another stream, with `adder(key, value, row)` for its records."""
         first = self.parts[0].grouped.stream
         if grouped.stream.graph is not first.graph:
             raise TopologyError(
@@ -50,42 +51,42 @@ class CogroupedKStream:
                 f'"{first.node}" has keys of type {first.key.name} and "{grouped.stream.node}" of '
                 f"{grouped.stream.key.name}, so equal keys would not meet; declare the same with key=…"
             )
-        return replace(self, parts=(*self.parts, Part(grouped, adder)))
+        return replace(self, parts=(*self.parts, GroupAndAdder(grouped, adder)))
 
     def aggregate(self, init: Callable[[], Any], *, value: SerdeLike | None = None, name: str | None = None) -> KTable:
-        """The row of each key, from `init()` on. Records without a key or without a value are dropped."""
-        shared = self.share(value, name)
-        spec = StoreSpec(shared.store, shared.key, shared.value, cached=True)
-        origin = KeptOrigin(shared.graph, shared.node, spec, kept=True)
+        """The row of each key, starting with `init()`. Records without a key or without a value are dropped."""
+        nodes = self.share(value, name)
+        spec = StoreSpec(nodes.store, nodes.key, nodes.value, cached=True)
+        origin = KeptOrigin(nodes.graph, nodes.node, spec, kept=True)
 
-        def open_step(bindings: Bindings) -> Step:
-            return aggregate.aggregate(origin.open(bindings), init, shared.adders, bindings.count)
+        def open_step(bindings: Bindings) -> StepLike:
+            return aggregate.aggregate(origin.open(bindings), init, nodes.adders, bindings.count)
 
-        shared.add_parents()
-        shared.graph.process(shared.node, shared.parents, Operator(open_step), uses=(shared.store,))
-        return KTable(shared.graph, shared.node, shared.key, shared.value, origin)
+        nodes.add_parents()
+        nodes.graph.process(nodes.node, nodes.parents, Operator(open_step), uses=(nodes.store,))
+        return KTable(nodes.graph, nodes.node, nodes.key, nodes.value, origin)
 
     @overload
     def windowed_by(self, windows: SessionWindows) -> SessionWindowedCogroupedKStream: ...
 
     @overload
-    def windowed_by(self, windows: TimeWindows | SlidingWindows | UnlimitedWindows) -> TimeWindowedCogroupedKStream: ...
+    def windowed_by(self, windows: WindowsByStart) -> TimeWindowedCogroupedKStream: ...
 
     def windowed_by(self, windows: Windows) -> TimeWindowedCogroupedKStream | SessionWindowedCogroupedKStream:
-        """One row for each key and window; every stream has its own stream time, which says what is late."""
+        """One row for each key and window. Each stream has its own stream time, which determines what is late."""
         check_windows(windows)
         if isinstance(windows, SessionWindows):
             return SessionWindowedCogroupedKStream(self, windows)
         return TimeWindowedCogroupedKStream(self, windows)
 
-    def share(self, value: SerdeLike | None, name: str | None) -> Shared:
-        """The names of a store and of the nodes that work on it, in the order in which Kafka Streams gives them."""
+    def share(self, value: SerdeLike | None, name: str | None) -> CogroupNodes:
+        """The names of the store and the nodes, numbered in the same order as in Kafka Streams."""
         first = self.parts[0].grouped.stream
         graph = first.graph
         store = graph.store_name(f"{_PREFIX}STATE-STORE-", name)
         streams = [part.grouped.by_key(f"{store}-{place}" if place else store) for place, part in enumerate(self.parts)]
         parents = tuple(graph.name(_PREFIX) for _ in streams)
-        return Shared(
+        return CogroupNodes(
             graph,
             graph.name("COGROUPKSTREAM-MERGE-"),
             parents,
@@ -98,8 +99,8 @@ class CogroupedKStream:
 
 
 @dataclass(frozen=True)
-class Shared:
-    """A node that keeps the rows, and in front of it a node for each stream."""
+class CogroupNodes:
+    """The nodes of a cogroup: one that keeps the rows, and before it one for each stream."""
 
     graph: Graph
     node: str
@@ -111,15 +112,15 @@ class Shared:
     adders: tuple[aggregate.Add, ...]
 
     def add_parents(self) -> None:
-        """The store is there: add the nodes that it is described with."""
+        """Add the nodes for the streams. They are described with the store, so it must exist."""
         for parent, stream in zip(self.parents, self.streams, strict=True):
             self.graph.process(parent, (stream,), Operator(lambda _: stateless.each), (self.store,))
 
     def table(self, windows: Windows, aggregation: Aggregation, retention: Duration | None) -> KTable:
-        layout = Layout(windows, self.key, self.value, self.store, retention)
-        origin = layout.origin(self.graph, self.node)
+        rows = WindowedRows(windows, self.key, self.value, self.store, retention)
+        origin = rows.origin(self.graph, self.node)
         self.add_parents()
-        return layout.table(self.graph, self.node, self.parents, aggregation, origin, shared=True)
+        return rows.table(self.graph, self.node, self.parents, aggregation, origin, shared=True)
 
 
 @dataclass(frozen=True)
@@ -135,9 +136,9 @@ class TimeWindowedCogroupedKStream:
         name: str | None = None,
         retention: Duration | None = None,
     ) -> KTable:
-        """The row of each key and window, from `init()` on."""
-        shared = self.cogrouped.share(value, name)
-        return shared.table(self.windows, Aggregation(init, shared.adders), retention)
+        """The row of each key and window, starting with `init()`."""
+        nodes = self.cogrouped.share(value, name)
+        return nodes.table(self.windows, Aggregation(init, nodes.adders), retention)
 
 
 @dataclass(frozen=True)
@@ -154,6 +155,6 @@ class SessionWindowedCogroupedKStream:
         name: str | None = None,
         retention: Duration | None = None,
     ) -> KTable:
-        """The row of each session; `merger(key, row, session)` makes one of two."""
-        shared = self.cogrouped.share(value, name)
-        return shared.table(self.windows, Aggregation(init, shared.adders, merger), retention)
+        """The row of each session, starting with `init()`. `merger(key, row, session)` merges two rows."""
+        nodes = self.cogrouped.share(value, name)
+        return nodes.table(self.windows, Aggregation(init, nodes.adders, merger), retention)

@@ -1,27 +1,29 @@
-"""KGroupedStream: a stream whose records of one key are to be made into one row."""
+"""KGroupedStream: a stream grouped by key, to be aggregated."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from streamtopo.aggregators import Aggregator
-from streamtopo.dsl.cogrouped import CogroupedKStream, Part
-from streamtopo.dsl.finishing import check_said, finished, unsaid
-from streamtopo.dsl.kstream import KStream
+from streamtopo.dsl.aggregators import check_given, not_given, with_finish
+from streamtopo.dsl.cogrouped import CogroupedKStream, GroupAndAdder
+from streamtopo.dsl.graph import next_serde
 from streamtopo.dsl.ktable import KTable
-from streamtopo.dsl.naming import next_serde
-from streamtopo.dsl.origin import KeptOrigin
-from streamtopo.dsl.windowed import SessionWindowedKStream, TimeWindowedKStream, windowed
-from streamtopo.operators import aggregate
+from streamtopo.dsl.tables.origin import KeptOrigin
+from streamtopo.dsl.windows import SessionWindowedKStream, TimeWindowedKStream, windowed
 from streamtopo.operators.keeping import Keeping
+from streamtopo.operators.tables import aggregate
 from streamtopo.serdes import BYTES, INT, Serde, SerdeLike
 from streamtopo.stores import StoreSpec
-from streamtopo.stores.state import State
-from streamtopo.topology import Operator
-from streamtopo.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows, Windows
+from streamtopo.stores.rows.state import State
+from streamtopo.topology.operator import Operator
+from streamtopo.windows import SessionWindows, Windows, WindowsByStart
+
+if TYPE_CHECKING:
+    from streamtopo.dsl.kstream import KStream
 
 Open = Callable[[State, aggregate.Dropped], Keeping]
 
@@ -35,12 +37,12 @@ class KGroupedStream:
     _repartitioned: KStream | None = field(default=None, init=False)
 
     def count(self, *, name: str | None = None) -> KTable:
-        """How many records each key has had."""
+        """The number of records of each key."""
         raw = self.stream.key_changed and self.name is None and self.stream.key.exact
         return self._aggregated("KSTREAM-AGGREGATE-", partial(aggregate.count, raw=raw), INT, name, raw=raw)
 
     def reduce(self, reducer: Callable[[Any, Any], Any], *, name: str | None = None) -> KTable:
-        """`reducer(row, value)` for each record; the first value of a key is its first row."""
+        """`reducer(row, value)` returns the new row for each record. The first value of a key is its first row."""
         return self._aggregated(
             "KSTREAM-REDUCE-",
             lambda state, dropped: aggregate.reduce(state, reducer, dropped),
@@ -51,18 +53,18 @@ class KGroupedStream:
     def aggregate(
         self,
         init: Callable[[], Any] | Aggregator,
-        adder: Callable[[Any, Any, Any], Any] = unsaid,
+        adder: Callable[[Any, Any, Any], Any] = not_given,
         *,
         value: SerdeLike | None = None,
         name: str | None = None,
     ) -> KTable:
-        """`adder(key, value, row)` for each record, from `init()` on; a row that becomes None is deleted.
+        """`adder(key, value, row)` returns the new row for each record, starting with `init()`. None deletes the row.
 
-        Or one of the ready aggregators: `aggregate(mean())`, from `streamtopo.aggregators`.
+        Or use a ready-made aggregator from `streamtopo.aggregators`: `aggregate(mean())`.
         """
         if isinstance(init, Aggregator):
-            return finished(init, self.aggregate(init.init, init.adder, value=init.value, name=name))
-        check_said(adder=adder)
+            return with_finish(init, self.aggregate(init.init, init.adder, value=init.value, name=name))
+        check_given(adder=adder)
         return self._aggregated(
             "KSTREAM-AGGREGATE-",
             lambda state, dropped: aggregate.aggregate(state, init, (adder,), dropped),
@@ -78,7 +80,7 @@ class KGroupedStream:
     @overload
     def windowed_by(
         self,
-        windows: TimeWindows | SlidingWindows | UnlimitedWindows,
+        windows: WindowsByStart,
         *,
         emit: str = "on_update",
         on_late: str | None = None,
@@ -87,15 +89,16 @@ class KGroupedStream:
     def windowed_by(
         self, windows: Windows, *, emit: str = "on_update", on_late: str | None = None
     ) -> TimeWindowedKStream | SessionWindowedKStream:
-        """One row for each key and window. `on_late` is a topic for records that come when all theirs are closed.
+        """One row for each key and window.
 
-        With emit="on_update" rows go on whenever they change, with "on_close" once, when their window closes.
+        With emit="on_update" rows are forwarded whenever they change, with "on_close" once, when their window closes.
+        `on_late` is a topic for late records: those whose windows are all closed.
         """
         return windowed(self, windows, emit, on_late)
 
     def cogroup(self, adder: Callable[[Any, Any, Any], Any]) -> CogroupedKStream:
-        """This group and others, given to the result's `cogroup`, are to make one row together."""
-        return CogroupedKStream((Part(self, adder),))
+        """Aggregate this group with others, which are added by `cogroup` of the result."""
+        return CogroupedKStream((GroupAndAdder(self, adder),))
 
     def _aggregated(self, prefix: str, open_step: Open, value: Serde, name: str | None, *, raw: bool = False) -> KTable:
         graph = self.stream.graph
@@ -108,9 +111,9 @@ class KGroupedStream:
         return KTable(graph, node, parent.key, value, origin)
 
     def by_key(self, store: str, *, unread: bool = False, raw: bool = False) -> KStream:
-        """The stream with equal keys in one task; a named repartition topic serves all aggregations of this group.
+        """The stream with equal keys in one task. A named repartition topic is shared by all its aggregations.
 
-        Behind a topic of its own, values that nobody reads are not decoded again; with `raw`, nor are keys.
+        With `unread`, values are not decoded after an unnamed repartition topic; with `raw`, keys are not either.
         """
         if not self.stream.key_changed:
             return self.stream

@@ -1,19 +1,20 @@
-"""KGroupedTable: a table whose rows are to be made into one row for each key of another kind."""
+"""KGroupedTable: a table whose rows are grouped by a new key, to be aggregated."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from streamtopo.dsl.naming import Graph, next_serde
-from streamtopo.dsl.origin import KeptOrigin
-from streamtopo.operators import aggregate_table
+from streamtopo.dsl.graph import next_serde
+from streamtopo.dsl.tables.origin import KeptOrigin
 from streamtopo.operators.keeping import Keeping
+from streamtopo.operators.tables import aggregate_table
 from streamtopo.serdes import INT, Serde, SerdeLike
 from streamtopo.stores import StoreSpec
-from streamtopo.stores.state import State
-from streamtopo.topology import Operator, Repartition, SinkNode, SourceNode
+from streamtopo.stores.rows.state import State
+from streamtopo.topology.nodes import Repartition, SinkNode, SourceNode
+from streamtopo.topology.operator import Operator
 
 if TYPE_CHECKING:
     from streamtopo.dsl.ktable import KTable
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
 
 @dataclass
 class KGroupedTable:
-    """Made by `KTable.group_by`. An updated row is taken from the group that it was in and added to its new one."""
+    """Made by `KTable.group_by`. An updated row is subtracted from its old group and added to its new one."""
 
-    graph: Graph
+    table: KTable
     node: str
     key: Serde
     value: Serde
@@ -31,7 +32,7 @@ class KGroupedTable:
     _source: str | None = field(default=None, init=False)
 
     def count(self, *, name: str | None = None) -> KTable:
-        """How many rows each group has; a group that loses its last row stays, with 0."""
+        """The number of rows of each group. A group without rows stays, with 0."""
         return self._aggregated("KTABLE-AGGREGATE-", aggregate_table.counting, INT, name, unread=True)
 
     def reduce(
@@ -41,7 +42,7 @@ class KGroupedTable:
         *,
         name: str | None = None,
     ) -> KTable:
-        """`adder(row, value)` and `subtractor(row, value)`; the first value of a group is its first row."""
+        """`adder(row, value)` and `subtractor(row, value)` return the new row. The first value is the first row."""
         return self._aggregated(
             "KTABLE-REDUCE-",
             lambda state: aggregate_table.reducing(state, adder, subtractor),
@@ -58,7 +59,10 @@ class KGroupedTable:
         value: SerdeLike | None = None,
         name: str | None = None,
     ) -> KTable:
-        """`adder(key, value, row)` and `subtractor(key, value, row)`, from `init()` on; None deletes the row."""
+        """`adder(key, value, row)` and `subtractor(key, value, row)` return the new row, starting with `init()`.
+
+        None deletes the row.
+        """
         return self._aggregated(
             "KTABLE-AGGREGATE-",
             lambda state: aggregate_table.aggregating(state, init, adder, subtractor),
@@ -75,22 +79,20 @@ class KGroupedTable:
         *,
         unread: bool = False,
     ) -> KTable:
-        from streamtopo.dsl.ktable import KTable
-
-        graph = self.graph
+        graph = self.table.graph
         store = graph.store_name("KTABLE-AGGREGATE-STATE-STORE-", name)
         sink, source = graph.name("KSTREAM-SINK-"), graph.name("KSTREAM-SOURCE-")
         node = graph.name(prefix)
         parent = self._repartitioned(store, sink, source, unread=unread and self.name is None)
         origin = KeptOrigin(graph, node, StoreSpec(store, self.key, value, cached=True), kept=True)
         graph.process(node, (parent,), Operator(lambda bindings: open_step(origin.open(bindings))), (store,))
-        return KTable(graph, node, self.key, value, origin)
+        return replace(self.table, node=node, key=self.key, value=value, origin=origin)
 
     def _repartitioned(self, store: str, sink: str, source: str, *, unread: bool) -> str:
-        """The source behind the repartition topic; a named one serves all aggregations of this group."""
+        """The source after the repartition topic. A named topic is shared by all aggregations of this group."""
         if self._source is not None and self.name is not None:
             return self._source
-        topology, topic = self.graph.topology, f"{self.name or store}-repartition"
+        topology, topic = self.table.graph.topology, f"{self.name or store}-repartition"
         change = aggregate_table.change_serde(self.value)
         topology.add_repartition(Repartition(topic))
         topology.add(SinkNode(sink, (self.node,), topic, self.key, change))

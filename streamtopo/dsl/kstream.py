@@ -1,36 +1,46 @@
-"""KStream: a stream of records, each an event of its own."""
+"""KStream: a stream of records, each of which is an event."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple, Unpack, overload
 
-from streamtopo.dsl.coroutines import Coroutines
-from streamtopo.dsl.deduplicating import deduplicated
-from streamtopo.dsl.joins import Joins
-from streamtopo.dsl.naming import Graph, next_serde
-from streamtopo.durations import Duration
+from streamtopo.dsl.deduplicate import deduplicated
+from streamtopo.dsl.graph import Graph, next_serde
+from streamtopo.dsl.grouped import KGroupedStream
+from streamtopo.dsl.joins.stream_join import StreamJoin, join_streams
+from streamtopo.dsl.joins.stream_table_join import GlobalJoin, TableJoin, join_stream_global, join_stream_table
+from streamtopo.dsl.ktable import KTable, table_of, versioned_table_of
+from streamtopo.dsl.tables.global_table import GlobalKTable
 from streamtopo.errors import TopologyError
 from streamtopo.operators import stateless
+from streamtopo.operators.coroutines import for_each_async, map_values_async
+from streamtopo.operators.joins.unmatched import How
+from streamtopo.operators.stateless import KeyAndValue
 from streamtopo.processors import Processor
-from streamtopo.records import Step
+from streamtopo.records import ChunkFunction
 from streamtopo.serdes import Serde, SerdeLike
+from streamtopo.settings.durations import Duration, milliseconds
 from streamtopo.stores import StoreSpec
 from streamtopo.stores.build import versioned_store
-from streamtopo.topology import Operator, Partitioner, Repartition, SinkNode, SourceNode, valid_name
+from streamtopo.topology.coroutines import Awaiting, CallLimits, Coroutine
+from streamtopo.topology.names import valid_name
+from streamtopo.topology.nodes import Partitioner, Repartition, SinkNode, SourceNode
+from streamtopo.topology.operator import Operator
 
-if TYPE_CHECKING:
-    from streamtopo.dsl.grouped import KGroupedStream
-    from streamtopo.dsl.ktable import KTable
+Joiner = Callable[..., Any]
 
-Pair = tuple[Any, Any]
+_FIRST_PAUSE = 0.1
+"""Seconds before a call is tried again for the first time."""
+_ROUND_OF_CALLS = 10
+"""How many times `concurrency` calls are made before there may be a commit."""
 
 
 @dataclass(frozen=True)
-class KStream(Coroutines, Joins):
-    """Made by a StreamsBuilder. Every operator returns a new stream and leaves this one as it is."""
+class KStream:
+    """Made by a StreamsBuilder. Operators return a new stream, and do not change this one."""
 
     graph: Graph
     node: str
@@ -42,7 +52,7 @@ class KStream(Coroutines, Joins):
 
     def map(
         self,
-        function: Callable[[Any, Any], Pair],
+        function: Callable[[Any, Any], KeyAndValue],
         *,
         key: SerdeLike | None = None,
         value: SerdeLike | None = None,
@@ -76,14 +86,14 @@ class KStream(Coroutines, Joins):
         return self._then("KSTREAM-FILTER-", stateless.filter_rows(predicate, keep=False), None, name)
 
     def peek(self, function: Callable[[Any, Any], object], *, name: str | None = None) -> KStream:
-        """Call `function(key, value)` for each record and pass it on. After a failure it may see one twice."""
+        """Call `function(key, value)` for each record and forward it. After a failure the call may be repeated."""
         return self._then("KSTREAM-PEEK-", stateless.peek(function), None, name)
 
     # -- one record in, any number out
 
     def flat_map(
         self,
-        function: Callable[[Any, Any], Iterable[Pair]],
+        function: Callable[[Any, Any], Iterable[KeyAndValue]],
         *,
         key: SerdeLike | None = None,
         value: SerdeLike | None = None,
@@ -102,6 +112,55 @@ class KStream(Coroutines, Joins):
         step = stateless.flat_map_values_with_key(function) if with_key else stateless.flat_map_values(function)
         return self._then("KSTREAM-FLATMAPVALUES-", step, value, name)
 
+    # -- coroutines: a service to ask, a model to wait for
+
+    def map_values_async(
+        self,
+        function: Callable[[Any], Awaitable[Any]],
+        *,
+        concurrency: int = 100,
+        timeout: Duration = "30s",
+        retries: int = 0,
+        value: SerdeLike | None = None,
+        name: str | None = None,
+    ) -> KStream:
+        """A new value for each record: the awaited `function(value)`. Up to `concurrency` calls run at once, in order.
+
+        A call that fails or takes longer than `timeout` is retried `retries` times; then the record fails as in any
+        other step. Records are committed only after their calls, so a failure may repeat calls.
+        """
+        limits = CallLimits(concurrency, milliseconds(timeout) / 1000, retries, _FIRST_PAUSE)
+        return self._awaiting("KSTREAM-MAPVALUES-", map_values_async, function, limits, value, name)
+
+    def for_each_async(
+        self,
+        function: Callable[[Any, Any], Awaitable[Any]],
+        *,
+        concurrency: int = 100,
+        timeout: Duration = "30s",
+        retries: int = 0,
+        name: str | None = None,
+    ) -> None:
+        """Await `function(key, value)` for each record. Up to `concurrency` calls run at once; they start in order."""
+        limits = CallLimits(concurrency, milliseconds(timeout) / 1000, retries, _FIRST_PAUSE)
+        self._awaiting("KSTREAM-FOREACH-", for_each_async, function, limits, None, name)
+
+    def _awaiting(
+        self,
+        prefix: str,
+        step_of: Callable[[Coroutine, CallLimits, Awaiting], ChunkFunction],
+        function: Coroutine,
+        limits: CallLimits,
+        value: SerdeLike | None,
+        name: str | None,
+    ) -> KStream:
+        operator = Operator(
+            lambda bindings: step_of(function, limits, bindings.await_all),
+            at_once=_ROUND_OF_CALLS * limits.concurrency,
+        )
+        node = self.graph.process(self.graph.name(prefix, name), (self.node,), operator)
+        return replace(self, node=node, value=next_serde(value, self.value))
+
     # -- whole columns: a model, numpy, Arrow
 
     def map_batch(
@@ -112,7 +171,7 @@ class KStream(Coroutines, Joins):
         value: SerdeLike | None = None,
         name: str | None = None,
     ) -> KStream:
-        """`function(keys, values)` returns as many keys and values. It must not matter where a batch is cut."""
+        """`function(keys, values)` returns the same number of keys and values. Results must not depend on batches."""
         return self._rekeyed("KSTREAM-MAP-", stateless.map_batch(function), key, value, name)
 
     def map_values_batch(
@@ -127,11 +186,11 @@ class KStream(Coroutines, Joins):
     # -- several streams
 
     def merge(self, other: KStream, *, name: str | None = None) -> KStream:
-        """The records of both; order is kept within each."""
+        """The records of both streams. The order within each is kept."""
         if not isinstance(other, KStream):
             raise TopologyError(
-                f'"{self.node}" cannot be merged with {other!r:.80}; a stream merges with a stream: make one of a '
-                "table with to_stream()"
+                f'"{self.node}" cannot be merged with {other!r:.80}; a stream can only be merged with a stream; '
+                "convert a table with to_stream()"
             )
         self.check_same_builder(other)
         if (self.key, self.value) != (other.key, other.value):
@@ -150,9 +209,10 @@ class KStream(Coroutines, Joins):
         default: bool | str = False,
         name: str | None = None,
     ) -> dict[str, KStream]:
-        """Each record to the first branch whose predicate is true; the rest to the default branch, or nowhere.
+        """Send each record to the first branch whose predicate is true; others to the default branch, if there is one.
 
-        The branches' names are the mapping's keys, or the position from 1; the default's is "0" unless it is given.
+        Names of branches are the keys of the mapping, or positions from "1" on. The default branch is "0", or named by
+        `default`.
         """
         predicates = dict(branches) if isinstance(branches, Mapping) else _numbered(branches)
         names = [*predicates, *([default if isinstance(default, str) else "0"] if default else [])]
@@ -166,13 +226,61 @@ class KStream(Coroutines, Joins):
         self.graph.process(child, (node,), Operator(lambda _: stateless.each))
         return replace(self, node=child)
 
+    # -- joins; with `with_key` the joiner is called with the key first
+
+    @overload
+    def join(self, other: KStream, joiner: Joiner, **options: Unpack[StreamJoin]) -> KStream: ...
+    @overload
+    def join(self, other: GlobalKTable, key: Joiner, joiner: Joiner, /, **options: Unpack[GlobalJoin]) -> KStream: ...
+    @overload
+    def join(self, other: KTable, joiner: Joiner, **options: Unpack[TableJoin]) -> KStream: ...
+    def join(self, other: Any, *functions: Joiner, **options: Any) -> KStream:
+        """Join each record with what is found for its key: `joiner(value, other)`. Records without a match are dropped.
+
+        With a stream: all pairs of records whose times are at most `within` apart, or whose other time is from `before`
+        earlier to `after` later. With a table: the current row. With a global table: the latest row for the key that
+        `key(key, value)` returns.
+        """
+        return self._joined(other, "inner", functions, options)
+
+    @overload
+    def left_join(self, other: KStream, joiner: Joiner, **options: Unpack[StreamJoin]) -> KStream: ...
+    @overload
+    def left_join(
+        self, other: GlobalKTable, key: Joiner, joiner: Joiner, /, **options: Unpack[GlobalJoin]
+    ) -> KStream: ...
+    @overload
+    def left_join(self, other: KTable, joiner: Joiner, **options: Unpack[TableJoin]) -> KStream: ...
+    def left_join(self, other: Any, *functions: Joiner, **options: Any) -> KStream:
+        """Like `join`, but a record without a match is joined with None; with a stream, when its window closes."""
+        return self._joined(other, "left", functions, options)
+
+    def outer_join(self, other: KStream, joiner: Joiner, **options: Unpack[StreamJoin]) -> KStream:
+        """Like `left_join` with a stream, but records of both sides without a match are joined with None."""
+        return self._joined(other, "outer", (joiner,), dict(options))
+
+    def _joined(self, other: Any, how: How, functions: tuple[Joiner, ...], options: dict[str, Any]) -> KStream:
+        join = _join_with(other)
+        if join is None or (how == "outer" and join.what != "stream"):
+            raise TopologyError(
+                f'"{self.node}" cannot be {how}-joined with {other!r:.80}; join it with a stream or a table'
+            )
+        self.check_same_builder(other)
+        if len(functions) != join.number or not all(map(callable, functions)):
+            raise TopologyError(
+                f'the join of "{self.node}" with a {join.what} takes {join.functions}, not {functions!r:.80}'
+            )
+        if unknown := options.keys() - join.options.__annotations__.keys():
+            raise TopologyError(
+                f'the join of "{self.node}" with a {join.what} has no option {", ".join(sorted(unknown))}'
+            )
+        return join.build(self, other, *functions, how, options)
+
     # -- grouping, repartitioning, tables
 
     def group_by_key(
         self, *, key: SerdeLike | None = None, value: SerdeLike | None = None, name: str | None = None
     ) -> KGroupedStream:
-        from streamtopo.dsl.grouped import KGroupedStream
-
         stream = replace(self, key=next_serde(key, self.key, key=True), value=next_serde(value, self.value))
         return KGroupedStream(stream, name)
 
@@ -184,7 +292,7 @@ class KStream(Coroutines, Joins):
         value: SerdeLike | None = None,
         name: str | None = None,
     ) -> KGroupedStream:
-        """Group by a new key: `function(key, value)`; `name` names the repartition topic."""
+        """Group by a new key, which `function(key, value)` returns. `name` is the name of the repartition topic."""
         return self.select_key(function, key=key).group_by_key(value=value, name=name)
 
     def repartition(
@@ -196,7 +304,7 @@ class KStream(Coroutines, Joins):
         partitioner: Partitioner | None = None,
         name: str | None = None,
     ) -> KStream:
-        """Through an internal topic, so that equal keys meet in one task; records without a key are dropped."""
+        """Write and read an internal topic, so that equal keys are in one task. Records without a key are dropped."""
         stream = replace(self, key=next_serde(key, self.key, key=True), value=next_serde(value, self.value))
         base = self.graph.name("KSTREAM-REPARTITION-", name)
         return stream.repartitioned(base, named=name is not None, partitions=partitions, partitioner=partitioner)
@@ -211,9 +319,9 @@ class KStream(Coroutines, Joins):
         partitions: int | None = None,
         partitioner: Partitioner | None = None,
     ) -> KStream:
-        """The nodes of a repartitioning: a filter of null keys, a sink, and a source behind the internal topic.
+        """Add the nodes of a repartitioning: a filter of null keys, a sink, and a source of the internal topic.
 
-        With `read` that source reads values so; with `raw` it hands on keys and values as their bytes.
+        With `read` the source uses that serde for values; with `raw` it forwards keys and values as bytes.
         """
         graph, topic = self.graph, f"{base}-repartition"
         sink = graph.name("KSTREAM-SINK-", f"{topic}-sink" if named else None)
@@ -235,12 +343,11 @@ class KStream(Coroutines, Joins):
         store: str | None = None,
         name: str | None = None,
     ) -> KTable:
-        """The stream read as a table: the latest value of each key; None deletes. With `versioned`, its history too.
+        """Read the stream as a table: the latest value of each key; None deletes. `versioned` keeps this much history.
 
-        `store` keeps its rows under that name, to be queried; `name` is that of the node and of its repartition topic.
+        `store` is the name of a store for its rows, for queries. `name` is the name of the node and of the repartition
+        topic.
         """
-        from streamtopo.dsl.ktable import table_of, versioned_table_of
-
         node = self.graph.name("KSTREAM-TOTABLE-", name)
         stream = replace(self, key=next_serde(key, self.key, key=True), value=next_serde(value, self.value))
         kept = self.graph.store_name("KSTREAM-TOTABLE-STATE-STORE-", store)
@@ -259,10 +366,10 @@ class KStream(Coroutines, Joins):
         id: SerdeLike | None = None,
         name: str | None = None,
     ) -> KStream:
-        """Drops a record if one with the same id passed less than `within` before or after it, by their timestamps.
+        """Drop a record if one with the same id has a timestamp less than `within` before or after it.
 
-        `by(key, value)` gives the id, of type `id`, else the key is it; records with equal ids need equal keys, which
-        bring them into one task. `name` names the store of what has passed.
+        `by(key, value)` returns the id, of type `id`; the default is the key. Records with equal ids must have equal
+        keys, so that they are in one task. `name` is the name of the store with the ids.
         """
         return deduplicated(self, within, by, id, name)
 
@@ -277,7 +384,7 @@ class KStream(Coroutines, Joins):
         partitioner: Partitioner | None = None,
         name: str | None = None,
     ) -> None:
-        """Write into a topic, or into the one that `topic(key, value, context)` names for each record."""
+        """Write to a topic, or for each record to the topic that `topic(key, value, context)` returns."""
         node = self.graph.name("KSTREAM-SINK-", name)
         target = valid_name(topic, "topic") if isinstance(topic, str) else topic
         serdes = next_serde(key, self.key, key=True), next_serde(value, self.value)
@@ -287,7 +394,7 @@ class KStream(Coroutines, Joins):
         self._then("KSTREAM-FOREACH-", stateless.peek(function), None, name)
 
     def print(self, *, label: str | None = None, name: str | None = None) -> None:
-        """Each record as a line on standard output."""
+        """Print each record on standard output."""
         prefix = f"[{label or self.node}]: "
         step = stateless.peek(lambda key, value: sys.stdout.write(f"{prefix}{key}, {value}\n"))
         self._then("KSTREAM-PRINTER-", step, None, name)
@@ -303,7 +410,7 @@ class KStream(Coroutines, Joins):
         value: SerdeLike | None = None,
         name: str | None = None,
     ) -> KStream:
-        """A processor of your own, made by `supplier` (its class, usually) for each task."""
+        """Process records with your own processor. `supplier`, usually its class, makes one for each task."""
         node = self._processor("KSTREAM-PROCESSOR-", supplier, stores, name, fixed_key=False)
         return replace(
             self,
@@ -321,7 +428,7 @@ class KStream(Coroutines, Joins):
         value: SerdeLike | None = None,
         name: str | None = None,
     ) -> KStream:
-        """Like `process`, but it cannot change the key, so nothing need be repartitioned behind it."""
+        """Like `process`, but it cannot change the key, so no repartitioning is needed after it."""
         node = self._processor("KSTREAM-PROCESSVALUES-", supplier, stores, name, fixed_key=True)
         return replace(self, node=node, value=next_serde(value, self.value))
 
@@ -341,12 +448,12 @@ class KStream(Coroutines, Joins):
 
     # -- inside
 
-    def _then(self, prefix: str, step: Step, value: SerdeLike | None, name: str | None) -> KStream:
+    def _then(self, prefix: str, step: ChunkFunction, value: SerdeLike | None, name: str | None) -> KStream:
         node = self.graph.process(self.graph.name(prefix, name), (self.node,), Operator(lambda _: step))
         return replace(self, node=node, value=next_serde(value, self.value))
 
     def _rekeyed(
-        self, prefix: str, step: Step, key: SerdeLike | None, value: SerdeLike | None, name: str | None
+        self, prefix: str, step: ChunkFunction, key: SerdeLike | None, value: SerdeLike | None, name: str | None
     ) -> KStream:
         stream = self._then(prefix, step, value, name)
         return replace(stream, key=next_serde(key, self.key, key=True), key_changed=True)
@@ -354,6 +461,30 @@ class KStream(Coroutines, Joins):
     def check_same_builder(self, other: KStream | KTable) -> None:
         if other.graph is not self.graph:
             raise TopologyError(f'"{self.node}" and "{other.node}" come from different builders; use one builder')
+
+
+class _Join(NamedTuple):
+    """How a stream is joined with something, and the functions and options for that."""
+
+    what: str
+    build: Callable[..., KStream]
+    options: type[Any]
+    functions: str
+    number: int
+
+
+def _join_with(other: object) -> _Join | None:
+    match other:
+        case KStream():
+            return _Join("stream", join_streams, StreamJoin, "a joiner", 1)
+        case KTable():
+            return _Join("table", join_stream_table, TableJoin, "a joiner", 1)
+        case GlobalKTable():
+            return _Join(
+                "global table", join_stream_global, GlobalJoin, "a function that gives the key, and a joiner", 2
+            )
+        case _:
+            return None
 
 
 def _numbered(predicates: Sequence[Callable[[Any, Any], object]]) -> dict[str, Callable[[Any, Any], object]]:

@@ -4,28 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from streamtopo.dsl import table_join
-from streamtopo.dsl.foreign_key import ForeignKeyJoin
+from streamtopo.dsl.graph import Graph, next_serde
 from streamtopo.dsl.grouped_table import KGroupedTable
-from streamtopo.dsl.kstream import KStream
-from streamtopo.dsl.naming import Graph, next_serde
-from streamtopo.dsl.origin import KeptOrigin, Origin
-from streamtopo.dsl.suppressed import Suppressed, suppress
-from streamtopo.dsl.table_derived import Transform, filter_table, map_table, transform_table
+from streamtopo.dsl.joins import table_join
+from streamtopo.dsl.joins.foreign_key_join import ForeignKeyJoin
+from streamtopo.dsl.tables.derived import Transform, filter_table, map_table, transform_table
+from streamtopo.dsl.tables.origin import KeptOrigin, Origin, upserted
+from streamtopo.dsl.tables.suppress import Suppressed, suppress
 from streamtopo.errors import TopologyError
-from streamtopo.operators import aggregate_table, tables
-from streamtopo.records import Step
+from streamtopo.operators.tables import aggregate_table, conversions
 from streamtopo.serdes import Serde, SerdeLike
+from streamtopo.steps import StepLike
 from streamtopo.stores import StoreSpec
-from streamtopo.topology import Bindings, Operator
+from streamtopo.topology.operator import Bindings, Operator
+
+if TYPE_CHECKING:
+    from streamtopo.dsl.kstream import KStream
 
 
 @dataclass(frozen=True)
 class KTable:
-    """Every operator here returns a new table. With `name` its rows are kept in a store of that name, to be queried."""
+    """Operators return a new table. With `name` its rows are kept in a store of that name, for queries."""
 
     graph: Graph
     node: str
@@ -35,16 +36,16 @@ class KTable:
 
     @property
     def store(self) -> str | None:
-        """The store that holds its rows, for `process(stores=[table.store])` and queries; None if nothing needs one."""
+        """The name of the store with its rows, for `process(stores=[table.store])` and queries, or None."""
         return None if self.origin.store is None else self.origin.store.name
 
     @property
     def versioned(self) -> bool:
-        """Whether its rows can be asked for as of a time."""
+        """Whether its rows can be read as of a time."""
         return self.origin.store is not None and self.origin.versioned
 
     def suppress(self, suppressed: Suppressed, *, name: str | None = None) -> KTable:
-        """Hold updates back: `until_window_closes()`, or `until_time_limit("5s")`; the last of each key goes on."""
+        """Hold updates back: `until_window_closes()` or `until_time_limit("5s")`. The last of each key is forwarded."""
         return suppress(self, suppressed, name)
 
     def to_stream(
@@ -54,16 +55,18 @@ class KTable:
         key: SerdeLike | None = None,
         name: str | None = None,
     ) -> KStream:
-        """Its updates as records, by the key that `function(key, value)` gives; a deleted row has no value."""
+        """The updates as records. `function(key, value)` returns a new key. The value of a deleted row is None."""
+        from streamtopo.dsl.kstream import KStream  # which imports this module
+
         node = self.graph.name("KTABLE-TOSTREAM-", name)
-        self.graph.process(node, (self.node,), Operator(lambda _: tables.updates))
+        self.graph.process(node, (self.node,), Operator(lambda _: conversions.updates))
         stream = KStream(self.graph, node, self.key, self.value)
         return stream if function is None else stream.select_key(function, key=key)
 
     # -- row by row
 
     def filter(self, predicate: Callable[[Any, Any], object], *, name: str | None = None) -> KTable:
-        """The rows for which `predicate(key, value)` is true; a row that no longer passes is deleted."""
+        """The rows for which `predicate(key, value)` is true. A row for which it becomes false is deleted."""
         return filter_table(self, predicate, name, keep=True)
 
     def filter_not(self, predicate: Callable[[Any, Any], object], *, name: str | None = None) -> KTable:
@@ -77,7 +80,7 @@ class KTable:
         value: SerdeLike | None = None,
         name: str | None = None,
     ) -> KTable:
-        """A new value for each row: `function(value)`, or `function(key, value)` with `with_key`; None is no row."""
+        """A new value for each row: `function(value)`, or `function(key, value)` with `with_key`. None means no row."""
         return map_table(self, function, value, name, with_key=with_key)
 
     def transform_values(
@@ -88,9 +91,9 @@ class KTable:
         value: SerdeLike | None = None,
         name: str | None = None,
     ) -> KTable:
-        """Like `map_values`, but for deleted rows too: those have None.
+        """Like `map_values`, but also called for deleted rows, with the value None.
 
-        `transformer` is a function of (key, value), or makes a ValueTransformer for each task: its class, usually.
+        `transformer` is a function of (key, value), or makes a ValueTransformer for each task; usually its class.
         """
         return transform_table(self, transformer, stores, value, name)
 
@@ -104,12 +107,12 @@ class KTable:
         value: SerdeLike | None = None,
         name: str | None = None,
     ) -> KGroupedTable:
-        """Group by what `function(key, value)` returns, the group and the value; `name` names the repartition topic."""
+        """Group by a new key: `function(key, value)` returns key and value. `name` names the repartition topic."""
         self.origin.send_old(keep=True)
         key_serde, value_serde = next_serde(key, self.key, key=True), next_serde(value, self.value)
         operator = Operator(lambda bindings: aggregate_table.regroup(function, key_serde, bindings.count))
         node = self.graph.process(self.graph.name("KTABLE-SELECT-", name), (self.node,), operator)
-        return KGroupedTable(self.graph, node, key_serde, value_serde, name)
+        return KGroupedTable(self, node, key_serde, value_serde, name)
 
     # -- joins
 
@@ -123,10 +126,10 @@ class KTable:
         value: SerdeLike | None = None,
         name: str | None = None,
     ) -> KTable:
-        """The rows of both tables with equal keys: `joiner(value, other's value)`.
+        """Join the rows of both tables with equal keys: `joiner(value, other value)`.
 
         With `foreign_key` each row is joined with the row of `other` whose key is `foreign_key(value)`, or
-        `foreign_key(key, value)` with `with_key`; the joined table has this one's keys.
+        `foreign_key(key, value)` with `with_key`. The result has the keys of this table.
         """
         if foreign_key is None:
             return self._joined(other, joiner, table_join.INNER, value, name)
@@ -142,7 +145,7 @@ class KTable:
         value: SerdeLike | None = None,
         name: str | None = None,
     ) -> KTable:
-        """Like `join`, but a row that finds none in `other` is joined with None."""
+        """Like `join`, but a row without a match in `other` is joined with None."""
         if foreign_key is None:
             return self._joined(other, joiner, table_join.LEFT, value, name)
         return self._joined_by(other, joiner, _of_both(foreign_key, with_key), value, name, left=True)
@@ -155,14 +158,14 @@ class KTable:
         value: SerdeLike | None = None,
         name: str | None = None,
     ) -> KTable:
-        """The rows of either table; where one has none, `joiner` gets None."""
+        """All rows of both tables. `joiner` gets None for a missing row."""
         return self._joined(other, joiner, table_join.OUTER, value, name)
 
     def _joined(
         self,
         other: KTable,
         joiner: Callable[[Any, Any], Any],
-        kind: table_join.Kind,
+        kind: table_join.RowsRequired,
         value: SerdeLike | None,
         name: str | None,
     ) -> KTable:
@@ -185,8 +188,8 @@ class KTable:
     def _check_same_builder(self, other: KTable) -> None:
         if not isinstance(other, KTable):
             raise TopologyError(
-                f'"{self.node}" cannot be joined with {other!r:.80}; a table joins with a table: make one of a '
-                "stream with to_table(), or join the stream with this table"
+                f'"{self.node}" cannot be joined with {other!r:.80}; a table can only be joined with a table; '
+                "convert a stream with to_table(), or join the stream with this table"
             )
         if other.graph is not self.graph:
             raise TopologyError(f'"{self.node}" and "{other.node}" come from different builders; use one builder')
@@ -197,30 +200,19 @@ def _of_both(foreign_key: Callable[..., Any], with_key: bool) -> Callable[[Any, 
 
 
 def table_of(stream: KStream, node: str, store: str, *, kept: bool) -> KTable:
-    """A node that reads a stream's records as updates of rows; they are kept if asked for, now or by a later join."""
+    """A table of a stream's records as updates. Its rows are kept with `kept`, or if a later join needs them."""
     spec = StoreSpec(store, stream.key, stream.value, cached=True)
-    return kept_table(stream.graph, node, stream.node, spec, kept=kept)
-
-
-def kept_table(graph: Graph, node: str, parent: str, spec: StoreSpec, *, kept: bool) -> KTable:
-    origin = KeptOrigin(graph, node, spec, kept=kept)
-    graph.process(node, (parent,), Operator(partial(_open_table, origin)), (spec.name,) if kept else ())
-    return KTable(graph, node, spec.key, spec.value, origin)
-
-
-def _open_table(origin: KeptOrigin, bindings: Bindings) -> Step:
-    if origin.store is None:
-        return tables.passing(bindings.count)
-    return tables.upsert(origin.open(bindings), bindings.count)
+    origin = upserted(stream.graph, node, stream.node, spec, kept=kept)
+    return KTable(stream.graph, node, stream.key, stream.value, origin)
 
 
 def versioned_table_of(stream: KStream, node: str, spec: StoreSpec) -> KTable:
-    """Like `table_of`, for a store with versions."""
+    """Like `table_of`, with a versioned store."""
     origin = KeptOrigin(stream.graph, node, spec, kept=True)
 
-    def open_step(bindings: Bindings) -> Step:
+    def open_step(bindings: Bindings) -> StepLike:
         state, time = bindings.state(spec.name), bindings.clock(spec.name)
-        return tables.upsert_versions(state, time, bindings.count, sends_old=origin.sends_old)
+        return conversions.upsert_versions(state, time, bindings.count, sends_old=origin.sends_old)
 
     stream.graph.process(node, (stream.node,), Operator(open_step), (spec.name,))
     return KTable(stream.graph, node, stream.key, stream.value, origin)

@@ -1,4 +1,4 @@
-"""From what a user writes on the command line (`module`, `module:attribute` or a path) to a topology."""
+"""Loads the topology that a user names on the command line: `module`, `module:attribute` or a path."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Described = Topology | StreamsBuilder
 
 
 def load_topology(text: str) -> Topology:
-    """The topology of an application; without an attribute the one called `topology`, or the only one there is."""
+    """The topology of an application. Without an attribute: the one called `topology`, or the only one."""
     module = load_module(text)
     attribute = text.partition(":")[2]
     return topology_of(_chosen(module, attribute) if attribute else _the_one(module))
@@ -57,7 +57,9 @@ def _at_path(path: Path) -> ModuleType:
     module = _imported(name)
     if Path(module.__file__ or "").resolve() not in (whole, whole / "__init__.py"):
         taken = module.__file__ or "Python itself"
-        raise TopologyError(f'"{path}" cannot be imported, for the name "{name}" is taken by {taken}; rename the file')
+        raise TopologyError(
+            f'"{path}" cannot be imported, because the name "{name}" is taken by {taken}; rename the file'
+        )
     return module
 
 
@@ -65,9 +67,9 @@ def _check(path: Path, whole: Path) -> None:
     if not whole.exists():
         raise TopologyError(f'there is no file or folder "{path}" in {Path.cwd()}')
     if whole.is_dir() and not (whole / "__init__.py").is_file():
-        raise TopologyError(f'folder "{path}" has no __init__.py, so it is no application; name a file in it')
+        raise TopologyError(f'folder "{path}" has no __init__.py, so it is not an application; name a file in it')
     if whole.is_file() and whole.suffix != ".py":
-        raise TopologyError(f'"{path}" is no Python file; name one that ends in .py')
+        raise TopologyError(f'"{path}" is not a Python file; name one that ends in .py')
 
 
 def _make_importable(folder: Path) -> None:
@@ -87,7 +89,7 @@ def _imported(name: str) -> ModuleType:
 
 
 def _is_missing(name: str, error: BaseException) -> bool:
-    """The module asked for is not there, unlike one that it imports itself."""
+    """The named module does not exist (not one that it imports itself)."""
     if isinstance(error, ModuleNotFoundError):
         return f"{name}.".startswith(f"{error.name}.")
     return not name
@@ -101,7 +103,7 @@ def _chosen(module: ModuleType, attribute: str) -> Described:
         return found
     kind = f"the class {found.__name__}" if isinstance(found, type) else f"of type {type(found).__name__}"
     raise TopologyError(
-        f'"{module.__name__}:{attribute}" is no Topology or StreamsBuilder, but {kind}; '
+        f'"{module.__name__}:{attribute}" is not a Topology or StreamsBuilder, but {kind}; '
         f"the module has {_listed(module)}"
     )
 

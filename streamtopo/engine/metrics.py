@@ -1,14 +1,15 @@
-"""What a worker has done and has still to do, as plain numbers."""
+"""What a worker has done and still has to do, as plain numbers."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from itertools import chain
+from typing import Any, NamedTuple
 
 
-class Restoring(NamedTuple):
-    """One store on its way up to its changelog's end."""
+class RestoreProgress(NamedTuple):
+    """How far a store is restored from its changelog."""
 
     store: str
     partition: int
@@ -17,14 +18,14 @@ class Restoring(NamedTuple):
 
 
 class Metrics(NamedTuple):
-    """Totals since the worker started, and how things stand now."""
+    """Totals since the worker started, and its current state."""
 
     tasks: tuple[str, ...]
-    restoring: tuple[Restoring, ...]
+    restoring: tuple[RestoreProgress, ...]
     records: int
     """Taken from topics and committed."""
     lag: int | None
-    """Records in the topics that its tasks have not taken yet; None while that is not known."""
+    """Records in the topics that its tasks have not processed yet; None while that is not known."""
     commits: int
     commit_ms: float
     """How long the last commit took."""
@@ -32,38 +33,39 @@ class Metrics(NamedTuple):
     dropped: dict[str, int]
     paused: bool = False
     ahead: int = 0
-    """Records that were too far ahead of the wall clock for any clock to follow them."""
+    """Records that were too far ahead of the wall clock, so that no clock followed them."""
 
     def ended(self) -> Metrics:
-        """What remains of a worker that is gone: its totals, and that it processes nothing."""
+        """The metrics of a worker that has ended: only its totals remain."""
         return self._replace(tasks=(), restoring=(), lag=0, commit_ms=0.0, paused=True)
 
 
 def together(parts: Iterable[Metrics]) -> Metrics:
-    """Several workers as one; a commit takes as long as the slowest."""
+    """Several workers as one: numbers are added up, unless `_TOGETHER` says otherwise for a field."""
     parts = list(parts)
-    dropped: Counter[str] = Counter()
-    for part in parts:
-        dropped.update(part.dropped)
     return Metrics(
-        tuple(sorted(task for part in parts for task in part.tasks)),
-        tuple(store for part in parts for store in part.restoring),
-        sum(part.records for part in parts),
-        _sum(part.lag for part in parts),
-        sum(part.commits for part in parts),
-        max((part.commit_ms for part in parts), default=0.0),
-        sum(part.skipped for part in parts),
-        dict(dropped),
-        bool(parts) and all(part.paused for part in parts),
-        sum(part.ahead for part in parts),
+        **{name: _TOGETHER.get(name, sum)([getattr(part, name) for part in parts]) for name in Metrics._fields}
     )
 
 
-def _sum(numbers: Iterable[int | None]) -> int | None:
-    """None if one of them is not known."""
-    total = 0
-    for number in numbers:
-        if number is None:
-            return None
-        total += number
-    return total
+def _sum_if_known(numbers: list[int | None]) -> int | None:
+    known = [number for number in numbers if number is not None]
+    return sum(known) if len(known) == len(numbers) else None
+
+
+def _sum_by_reason(counts: list[dict[str, int]]) -> dict[str, int]:
+    total = Counter[str]()
+    for each in counts:
+        total.update(each)
+    return dict(total)
+
+
+_TOGETHER: dict[str, Callable[[list[Any]], Any]] = {
+    "tasks": lambda several: tuple(sorted(chain(*several))),
+    "restoring": lambda several: tuple(chain(*several)),
+    "lag": _sum_if_known,
+    "commit_ms": lambda several: max(several, default=0.0),
+    "dropped": _sum_by_reason,
+    "paused": lambda several: bool(several) and all(several),
+}
+"""How the values of a field become one, where they are not added up; a commit takes as long as the slowest."""

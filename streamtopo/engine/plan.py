@@ -9,19 +9,20 @@ from typing import NamedTuple
 from streamtopo.errors import PartitionError
 from streamtopo.logs import Topic
 from streamtopo.stores import StoreSpec
-from streamtopo.topology import SinkNode, Subtopology, Topology
+from streamtopo.topology import Topology
+from streamtopo.topology.nodes import SinkNode, Subtopology
 from streamtopo.windows import FOREVER
 
 AFTER = "message.timestamp.after.max.ms"
 _TIMES = {"message.timestamp.type": "CreateTime", AFTER: str(FOREVER)}
-"""Those of the records, whatever the log gives other topics: windows, and rows, have them. Also of records from the
-future: a broker would refuse those, and everything after them would wait."""
+"""Internal topics keep the timestamps of their records, whatever the log's defaults are, because windows and rows need
+them. Records from the future are accepted, too: a broker that refuses one would block everything after it."""
 REPARTITION_CONFIG = {"cleanup.policy": "delete", "retention.ms": "-1", "segment.bytes": "52428800", **_TIMES}
-"""As segments are deleted whole, and not while they are written to, small ones let purging free the disk."""
+"""Only whole, closed segments are deleted, so small segments let purging free the disk."""
 DELETIONS = "delete.retention.ms"
 CHANGELOG_CONFIG = {"cleanup.policy": "compact", **_TIMES}
 _MEANING = {"cleanup.policy": "delete", "message.timestamp.type": "CreateTime"}
-"""What an internal topic must have as the topology needs it; what it is where nobody says."""
+"""The settings that an internal topic must have as the topology needs them, with their defaults."""
 
 
 class Part(NamedTuple):
@@ -36,16 +37,16 @@ class Part(NamedTuple):
 class Plan:
     subtopologies: tuple[Subtopology, ...]
     topics: tuple[tuple[str, ...], ...]
-    """For each subtopology the topics it reads, as the log knows them."""
+    """The topics that each subtopology reads, by their names in the log."""
     tasks: tuple[int, ...]
-    """For each subtopology the number of its tasks."""
+    """The number of tasks of each subtopology."""
     internal: tuple[Topic, ...]
-    """What the log must have beside the topics that others write."""
+    """The topics that the log must have, besides those that other programs write."""
     everywhere: tuple[Subtopology, ...] = ()
-    """Those that feed global stores: each worker runs all of them."""
+    """The subtopologies that feed global stores: each worker runs all of them."""
 
     def part(self, number: int) -> Part:
-        """By the subtopology's number, which counts those too that run everywhere, with one task in each worker."""
+        """The part with this subtopology number. Subtopologies that run everywhere are numbered, too."""
         for part in map(Part, self.subtopologies, self.topics, self.tasks):
             if part.subtopology.number == number:
                 return part
@@ -53,7 +54,7 @@ class Plan:
 
 
 def missing(topology: Topology, existing: Mapping[str, Topic]) -> dict[str, str]:
-    """The topics of others that are named but not there; each with what names it, a source or a sink."""
+    """The sources and sinks that do not exist, by topic: "source" or "sink"."""
     sources = {topic: "source" for source in topology.sources for topic in source.topics}
     sinks = {sink.topic: "sink" for sink in topology.sinks if isinstance(sink.topic, str)}
     internal = {*topology.repartitions, *map(topology.topic_of, topology.repartitions)}
@@ -69,7 +70,7 @@ def absent(kind: str, topic: str) -> PartitionError:
 
 
 def difference(existing: Topic, wanted: Topic) -> tuple[str, str] | None:
-    """What makes another topic of an internal one, as a setting, and what it would have to be; None if nothing does."""
+    """A setting with which the existing topic cannot be used, and the needed value; None if the topic can be used."""
     for name, usual in _MEANING.items() if existing.config_known else ():
         kept, needed = existing.setting(name, usual), wanted.setting(name, usual)
         if kept != needed:
@@ -121,7 +122,7 @@ def _repartition_counts(
     reads: Iterable[tuple[str, ...]],
     known: Mapping[str, int],
 ) -> dict[str, int]:
-    """As asked for; else as many as the topics it is read together with; else as the largest that feeds those."""
+    """As declared; else as many as the topics it is read with; else as the largest of the topics that feed those."""
     given = {
         topology.topic_of(name): wanted.partitions
         for name, wanted in topology.repartitions.items()

@@ -7,35 +7,36 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from streamtopo.config import WorkerConfig, config_of
-from streamtopo.durations import Duration
 from streamtopo.engine.loading import Described, topology_of
 from streamtopo.errors import ConfigError
 from streamtopo.logs import Log
 from streamtopo.logs.opening import DEFAULT
-from streamtopo.redaction import Secret
+from streamtopo.settings.config import WorkerConfig, config_of
+from streamtopo.settings.durations import Duration
+from streamtopo.settings.redaction import Secret
 from streamtopo.topology import Topology
 
 if TYPE_CHECKING:
-    from streamtopo.hosting.app import App, AsyncApp, Settings
-    from streamtopo.hosting.states import Watcher
+    from streamtopo.hosting.app import App, AsyncApp
+    from streamtopo.hosting.engines.factory import HostSettings
+    from streamtopo.hosting.engines.lifecycle import StateListener
 
 _CHUNK = 2000
-"""Records in a round: a fifth of what a worker takes that has the process to itself, for the sake of event loops."""
+"""Maximum records in a round: a fifth of a worker's default, because a chunk can delay event loops."""
 STATE = "streamtopo"
-"""The name under which an ASGI application keeps the app in its state."""
+"""Name of the app in the state of an ASGI application."""
 
 
 class Host:
-    """Entered by `with` for an `App`, by `async with` for an `AsyncApp`; each time it is a new one."""
+    """Context manager: `with` gives an `App`, `async with` an `AsyncApp`, a new one each time."""
 
-    def __init__(self, topology: Topology, log: Log | str, config: WorkerConfig, settings: Settings) -> None:
+    def __init__(self, topology: Topology, log: Log | str, config: WorkerConfig, settings: HostSettings) -> None:
         self.topology = topology
         self.log = log
         self.config = config
         self.settings = settings
         self._apps: dict[object, list[Any]] = {}
-        """By the thread or task that entered, as several may be inside at once."""
+        """The apps by the thread or task that entered, because several can be active at once."""
 
     def __enter__(self) -> App:
         from streamtopo.hosting.app import App
@@ -46,10 +47,10 @@ class Host:
         return app
 
     def __exit__(self, *_: object) -> None:
-        self._left(threading.get_ident()).close()
+        self._take_app(threading.get_ident()).close()
 
     async def __aenter__(self) -> AsyncApp:
-        import asyncio  # takes long
+        import asyncio  # slow to import
 
         from streamtopo.hosting.app import AsyncApp
 
@@ -61,16 +62,17 @@ class Host:
     async def __aexit__(self, *_: object) -> None:
         import asyncio
 
-        await self._left(asyncio.current_task()).close()
+        await self._take_app(asyncio.current_task()).close()
 
-    def _left(self, who: object) -> Any:
-        """The last one that it entered; of whoever was last where another one leaves, as a fixture may."""
-        if who not in self._apps:
-            who = next(reversed(self._apps))
-        apps = self._apps[who]
+    def _take_app(self, caller: object) -> Any:
+        """Remove and return the app that this thread or task entered last. If there is none, as when another task runs
+        the teardown of a fixture, return the most recent one."""
+        if caller not in self._apps:
+            caller = next(reversed(self._apps))
+        apps = self._apps[caller]
         app = apps.pop()
         if not apps:
-            del self._apps[who]
+            del self._apps[caller]
         return app
 
 
@@ -80,35 +82,35 @@ def host(
     *,
     engine: str = "thread",
     processes: int = 1,
-    on_state_change: Watcher | None = None,
+    on_state_change: StateListener | None = None,
     on_uncaught: Callable[[BaseException], object] = lambda error: None,
     close_timeout: Duration = "30s",
     address: str = "",
     token: str | None = None,
     **options: Any,
 ) -> Host:
-    """Run a topology beside what this program does; the options are those of a `Worker`.
+    """Run a topology inside this program. The options are those of a `Worker`.
 
-    With `engine="process"` it runs in so many processes of its own, which load the topology by the name that is given.
+    With `engine="process"` it runs in `processes` separate processes, which load the topology by its name.
 
-    `on_state_change(new, old)` is called in the engine's thread. `on_uncaught(error)` says what follows when the engine
-    fails: "stop" (which None means too), "replace" or "shut down", or an `Uncaught`. Closing waits for the last commit
-    for at most `close_timeout`. `address` is where other processes can ask this one, if it serves `streamtopo.web`, and
-    `token` what they have to show.
+    `on_state_change(new, old)` is called in the engine's thread. `on_uncaught(error)` decides what to do when the
+    engine fails: "stop" (also None), "replace", "shut down", or an `Uncaught`. Closing waits at most `close_timeout`
+    for the last commit. `address` is the URL where other processes can query this one, if it serves `streamtopo.web`;
+    `token` is what they must send.
     """
-    from streamtopo.hosting.app import Settings
+    from streamtopo.hosting.engines.factory import HostSettings
 
     if engine not in ("thread", "process"):
         raise ConfigError(f'engine is "{engine}"; give "thread" or "process"')
-    apart = processes if engine == "process" else 0
-    if apart and not (isinstance(topology, str) and isinstance(log, str)):
+    own_processes = processes if engine == "process" else 0
+    if own_processes and not (isinstance(topology, str) and isinstance(log, str)):
         raise ConfigError(
             'engine="process" needs names that its processes can use: host("apps.wordcount", "embedded:…")'
         )
     app = topology if isinstance(topology, str) else ""
     config = config_of(**{"chunk": _CHUNK} | options, close_timeout=close_timeout)
-    settings = Settings(
-        on_state_change, on_uncaught, config.close_timeout / 1000, address, token and Secret(token), apart, app
+    settings = HostSettings(
+        on_state_change, on_uncaught, config.close_timeout / 1000, address, token and Secret(token), own_processes, app
     )
     return Host(topology_of(topology), log, config, settings)
 
@@ -116,9 +118,9 @@ def host(
 def lifespan(
     topology: Described | str, log: Log | str = DEFAULT, **options: Any
 ) -> Callable[[Any], AbstractAsyncContextManager[None]]:
-    """For `FastAPI(lifespan=lifespan(topology))` and other ASGI applications: the engine runs while they do.
+    """Run the engine while an ASGI application runs: `FastAPI(lifespan=lifespan(topology))`.
 
-    The app is `application.state.streamtopo`; options are those of `host`.
+    The app is `application.state.streamtopo`. The options are those of `host`.
     """
 
     @asynccontextmanager

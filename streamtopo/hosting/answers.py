@@ -1,4 +1,4 @@
-"""What a query can be answered: a row, or why there is none now. The refusals can be raised, or be looked at."""
+"""The answers to a query: a row, or the reason why it is not available now, which can be raised or returned."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from streamtopo.errors import StreamtopoError
 
 
 class Found(NamedTuple):
-    """What the key has; None, and -1, where it has no row. Stores without timestamps have -1 too."""
+    """The value and timestamp of a key; None and -1 if it has no row. Stores without timestamps also have -1."""
 
     value: Any
     timestamp: int = -1
 
 
 class QueryError(StreamtopoError):
-    """A query that cannot be answered."""
+    """The query cannot be answered."""
 
 
 class UnknownStore(QueryError):
-    """The topology has no such store, or one that cannot be asked in this way."""
+    """The topology has no such store, or it does not support this kind of query."""
 
 
 class NotOwner(QueryError):
-    """The rows are with another process; `address` is where that answers queries, None if it does not say."""
+    """Another process has the rows; `address` is where it answers queries, or None if that is not known."""
 
     def __init__(self, store: str, partition: int, address: str | None = None, reason: str = "") -> None:
-        where = f"ask {address}" if address else "no process that answers queries has it now"
+        where = f"query {address}" if address else "no process that answers queries has it now"
         super().__init__(f'partition {partition} of store "{store}" is not here; {reason or where}')
         self.store = store
         self.partition = partition
@@ -34,7 +34,7 @@ class NotOwner(QueryError):
 
 
 class Restoring(QueryError):
-    """The rows are here, but not whole yet: `done` of `total` changelog records have been restored."""
+    """The rows are being restored here: `done` of `total` changelog records are restored."""
 
     def __init__(self, store: str, partition: int, done: int = 0, total: int = 0) -> None:
         super().__init__(f'partition {partition} of store "{store}" is being restored ({done} of {total} records)')

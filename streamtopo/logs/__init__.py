@@ -1,4 +1,4 @@
-"""What a log is: topics of partitions, groups whose members share the work, and commits that are all or nothing."""
+"""The protocols of a log: topics with partitions, groups whose members share the work, and atomic commits."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import NamedTuple, Protocol
 from streamtopo.records import Batch, Columns, Position, TopicPartition
 
 CLEANING_MEMORY = 32 << 20
-"""Bytes that compaction may take where nobody says how many."""
+"""Bytes that compaction may use by default."""
 
 
 class Outcome(Enum):
-    """How a commit ended. After UNKNOWN, `settle` finds out which of the others it was."""
+    """How a commit ended. After UNKNOWN, `settle` makes sure that it is one of the other two."""
 
     DONE = "done"
     NOT_DONE = "not done"
     UNKNOWN = "unknown"
 
 
-class Committed(NamedTuple):
-    """The outcome and, when done, the next offset of every partition that was written."""
+class CommitResult(NamedTuple):
+    """The outcome and, if it is DONE, the next offset of each partition that was written."""
 
     outcome: Outcome
     ends: Mapping[TopicPartition, int] = {}
@@ -37,73 +37,73 @@ def ignored(partitions: frozenset[TopicPartition]) -> None:
 
 
 class Member(Protocol):
-    """One worker's place in a group; used by one thread."""
+    """One member of a group. Only one thread uses it."""
 
     def subscribe(self, topics: Iterable[tuple[str, ...]]) -> None:
-        """The topics to share from now on; each tuple is shared out as one, partition by partition."""
+        """Share these topics from now on. The topics of a tuple are assigned together, partition by partition."""
         ...
 
     def assignment(self) -> frozenset[TopicPartition]:
-        """What this member may work on now. It shrinks at once when the group takes something away."""
+        """The partitions that this member may work on now. They shrink at once when the group takes some away."""
         ...
 
     @property
     def placed(self) -> bool:
-        """Whether the group has said what this member may work on, be it nothing."""
+        """Whether the group has decided what this member may work on, even if that is nothing."""
         ...
 
     def release(self, partitions: Iterable[TopicPartition]) -> None:
-        """The work on these is committed and closed: others may take them."""
+        """The work on these partitions is committed and closed: other members may take them."""
         ...
 
     def poll(
         self, limit: int, timeout: float, paused: Container[TopicPartition] = (), revoking: Revoking = ignored
     ) -> list[Batch]:
-        """Up to `limit` records of the partitions being read; waits up to `timeout` seconds for the first.
+        """Up to `limit` records of the partitions being read; wait up to `timeout` seconds for the first one.
 
-        Every partition gets its turn. It may return sooner with nothing, and a batch may have no records: a gap.
-        A group that cannot wait for `release` calls `revoking` before it takes partitions away: the last chance to
-        commit what was done with them, and to close it.
+        Every partition gets its turn. It may return early with nothing. A batch without records is a gap in the
+        offsets. A group that cannot wait for `release` calls `revoking` before it takes partitions away: the last
+        chance to commit the work on them, and to close it.
         """
         ...
 
     def ends(self) -> Mapping[TopicPartition, int]:
-        """For each assigned partition the next offset to be written, as last known; never ahead of the log."""
+        """The end of each assigned partition (the next offset to be written), as last known; never beyond the log's."""
         ...
 
     def knows_end(self, partition: TopicPartition) -> bool:
-        """Whether the log has said where this assigned partition ends; until then `ends` can only guess."""
+        """Whether the end of this assigned partition is known; until then `ends` has a guess."""
         ...
 
     def committed(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, Position] | None:
-        """None while the commit of a member that died is not decided: ask again."""
+        """The group's positions. None while the commit of a dead member is undecided: ask again."""
         ...
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
-        """Read this partition from this offset on; none is read before its first seek."""
+        """Read this partition from this offset. No partition is read before its first seek."""
         ...
 
     def send(self, target: TopicPartition, columns: Columns) -> None:
-        """Records that show only when `commit` is done."""
+        """Write records, which are visible only after `commit`."""
         ...
 
     def announce(self, positions: Mapping[TopicPartition, Position]) -> None:
-        """The very ones of the next commit, before the last of its records: a log far away gets to know them."""
+        """The positions of the next commit, ahead of time: a remote log can store them while records are still sent."""
         ...
 
-    def commit(self, positions: Mapping[TopicPartition, Position]) -> Committed:
-        """Everything sent and these positions, or nothing; refused if a partition is another member's by now.
+    def commit(self, positions: Mapping[TopicPartition, Position]) -> CommitResult:
+        """Commit all sent records and these positions, or nothing. It fails if another member owns a partition now.
 
-        Unless it is done, what was sent is kept until `abort` or `settle`.
+        Unless the outcome is DONE, the sent records are kept until `abort` or `settle`.
         """
         ...
 
     def abort(self) -> None:
-        """Forget what was sent since the last commit."""
+        """Drop the records that were sent since the last commit."""
         ...
 
     def settle(self) -> None:
-        """After an unknown outcome: return when the commit has either happened or never will."""
+        """After an UNKNOWN outcome: return when the commit has either happened or can no longer happen."""
         ...
 
     def leave(self) -> None: ...
@@ -114,58 +114,58 @@ class Topic(NamedTuple):
     partitions: int
     config: Mapping[str, str] = {}
     id: str = ""
-    """The log's own; a topic that is deleted and made anew has another one."""
+    """Given by the log. A topic that is deleted and created again gets another one."""
     inherited: Mapping[str, str] = {}
-    """What the log's own settings are where they are not usual, for what the topic leaves to them."""
+    """Settings of the log that apply because the topic does not set them, if they are not the usual ones."""
     config_known: bool = True
-    """False if the log does not show us its config, which is empty here."""
+    """False if we may not see the config, which is empty here."""
 
     def setting(self, name: str, usual: str) -> str:
         return self.config.get(name, self.inherited.get(name, usual))
 
 
 class GroupState(NamedTuple):
-    """A group as seen from outside: what each living member works on, and where the group stands."""
+    """A group as seen from outside: the partitions of each living member, and the positions of the group."""
 
     members: Mapping[str, frozenset[TopicPartition]]
     positions: Mapping[TopicPartition, Position]
     addresses: Mapping[str, str] = {}
-    """Where members answer queries, of those that do."""
+    """Where members answer queries, if they do."""
 
 
 class Cleaned(NamedTuple):
-    """What compaction has forgotten: deletions before this offset, of rows that were gone themselves at this time."""
+    """What compaction has removed: deletions before this offset, if their rows were already gone at this time."""
 
     offset: int = 0
     at: int = 0
 
 
 class Log(Protocol):
-    """Topics and their records; safe to use from several threads."""
+    """Topics and their records. Several threads may use it."""
 
     id: str
     one_machine: bool
-    """Whether all who share it are processes of this machine."""
+    """Whether all processes that share it run on this machine."""
     keeps_deletions: int
-    """Milliseconds for which it is good to keep deletions in changelogs; 0 leaves that to the log's own settings."""
+    """For how many milliseconds changelogs should keep deletions; 0 leaves that to the log's own settings."""
 
     def topics(self) -> Mapping[str, Topic]: ...
 
     def create(self, topic: Topic) -> None:
-        """Idempotent for an equal topic; an error for one that differs in its partition count or its config."""
+        """Create a topic. If it exists and is equal, nothing happens; another partition count or config is an error."""
         ...
 
     def delete(self, topic: str) -> None:
-        """With its records, owners and positions; one created under the same name later is another topic."""
+        """Delete a topic with its records, owners and positions. One created later by this name is another topic."""
         ...
 
     def append(self, target: TopicPartition, columns: Columns) -> int:
-        """Write at once, without a group; returns the next offset."""
+        """Write these records now, without a group; return the next offset."""
         ...
 
     def read(self, source: TopicPartition, offset: int, limit: int, most_bytes: float = inf) -> Batch:
-        """Committed records from this offset on, without a group; fewer than `limit` only at the end, or where they
-        pass `most_bytes`, by one record or a megabyte of small ones at most.
+        """Committed records from this offset on, without a group. They are fewer than `limit` only at the end, or if
+        they pass `most_bytes`: by at most one record, or a megabyte of small ones.
         """
         ...
 
@@ -174,47 +174,47 @@ class Log(Protocol):
     def end(self, partition: TopicPartition) -> int: ...
 
     def offset_at(self, partition: TopicPartition, timestamp: int) -> int:
-        """Of the first record with this timestamp or a later one; the end if there is none."""
+        """The offset of the first record with this timestamp or a later one; the end if there is none."""
         ...
 
     def delete_before(self, partition: TopicPartition, offset: int) -> None: ...
 
     def cleaned(self, partition: TopicPartition) -> Cleaned | None:
-        """None if the log does not know: then only times can show it (`delete.retention.ms`)."""
+        """None if the log does not know: then only the time can tell (`delete.retention.ms`)."""
         ...
 
     def join(
         self, group: str, topics: Iterable[tuple[str, ...]], *, address: str = "", exactly_once: bool = True
     ) -> Member:
-        """Take part in a group that shares the partitions of these topics; each tuple is shared out as one.
+        """Join a group that shares the partitions of these topics; the topics of a tuple are assigned together.
 
-        The group's other members, and whoever looks at it, can see the address, if the log can keep it.
-        Without `exactly_once` a log may do things twice after a failure, if it gains from that.
+        The address can be seen by the other members and in `groups`, if the log can store it. Without `exactly_once`
+        a log may write some records twice after a failure, if that makes it faster.
         """
         ...
 
     def groups(self) -> Mapping[str, GroupState]:
-        """Every group that has a member alive, or a position."""
+        """Every group that has a living member or a position."""
         ...
 
     def group(self, name: str) -> GroupState | None:
-        """One of them."""
+        """One of these groups."""
         ...
 
     def place_group(self, group: str, positions: Mapping[TopicPartition, Position]) -> None:
-        """Let the group stand at these positions and at no others; an error while it has members alive."""
+        """Replace all positions of the group by these; an error while it has living members."""
         ...
 
     def note(self, name: str) -> str | None:
-        """A small text kept in the log, such as a topology's fingerprint."""
+        """A short text that is stored in the log, such as the fingerprint of a topology."""
         ...
 
     def write_note(self, name: str, text: str) -> None: ...
 
     def clean(self, slice_ms: float = 10, memory: int = CLEANING_MEMORY) -> bool:
-        """Retention and compaction, for about so long; True if there is more to do. For moments without work.
+        """Retention and compaction, for about `slice_ms`; True if there is more to do. Call it when idle.
 
-        `memory`: bytes for what compaction remembers; with less of it, it takes more passes.
+        `memory` is how many bytes compaction may use for what it remembers; with less it needs more passes.
         """
         ...
 

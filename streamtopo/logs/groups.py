@@ -1,4 +1,4 @@
-"""Who works on what: the sharing out of work among a group's members, the same on every log that we run ourselves."""
+"""How the members of a group share its work, in the logs that do this themselves (embedded and memory)."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from streamtopo.errors import LogError
 from streamtopo.logs import Topic
 from streamtopo.records import TopicPartition
 
-Unit = TypeVar("Unit")
-Subscription = tuple[tuple[str, ...], ...]
-"""The topics a member shares in; each tuple is shared out as one, partition by partition."""
+WorkUnit = TypeVar("WorkUnit")
+SubscribedTopics = tuple[tuple[str, ...], ...]
+"""The topics that a member reads. The topics of a tuple are assigned together, partition by partition."""
 
 
 def share_of(
     member: str,
-    members: Mapping[str, Subscription],
+    members: Mapping[str, SubscribedTopics],
     owners: Mapping[TopicPartition, str],
     topics: Mapping[str, Topic],
 ) -> set[TopicPartition]:
-    """What one member should work on, as far as the others let go of it."""
+    """The partitions that one member should own, once the other members have released them."""
     share: set[TopicPartition] = set()
     for subscribers, together in _by_subscribers(members).items():
         if member in subscribers:
@@ -31,8 +31,8 @@ def share_of(
     return share
 
 
-def _by_subscribers(members: Mapping[str, Subscription]) -> dict[tuple[str, ...], list[tuple[str, ...]]]:
-    """Topics that are shared out as one, by the members who do share in them."""
+def _by_subscribers(members: Mapping[str, SubscribedTopics]) -> dict[tuple[str, ...], list[tuple[str, ...]]]:
+    """Topics that are assigned together, by the members that read them."""
     together = sorted({names for subscribed in members.values() for names in subscribed})
     found: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
     for names in together:
@@ -48,13 +48,13 @@ def _units(topics: list[Topic]) -> list[tuple[TopicPartition, ...]]:
     ]
 
 
-def _spread(units: list[Unit], count: int) -> list[Unit]:
-    """So many of them, from all over: what lies side by side are partitions of the same topics."""
+def _spread(units: list[WorkUnit], count: int) -> list[WorkUnit]:
+    """This many of them, evenly spread: neighbours in the list are partitions of the same topics."""
     return units if len(units) <= count else [units[place * len(units) // count] for place in range(count)]
 
 
-def share_out(work: Iterable[Unit], members: Sequence[str], owners: Mapping[Unit, str]) -> dict[Unit, str]:
-    """A member for each unit of work: even, and everyone keeps what it has as far as evenness allows.
+def share_out(work: Iterable[WorkUnit], members: Sequence[str], owners: Mapping[WorkUnit, str]) -> dict[WorkUnit, str]:
+    """A member for each unit of work. Members get equal shares, and keep the units that they own where possible.
 
     >>> share_out(["a", "b", "c"], ["m1", "m2"], {"a": "m1", "b": "m1", "c": "m1"})
     {'a': 'm1', 'b': 'm1', 'c': 'm2'}
@@ -63,7 +63,7 @@ def share_out(work: Iterable[Unit], members: Sequence[str], owners: Mapping[Unit
     if not members:
         return {}
     least, extra = divmod(len(units), len(members))
-    held: dict[str, list[Unit]] = {member: [] for member in members}
+    held: dict[str, list[WorkUnit]] = {member: [] for member in members}
     for unit in units:
         if (owner := owners.get(unit)) in held:
             held[owner].append(unit)
@@ -78,4 +78,6 @@ def share_out(work: Iterable[Unit], members: Sequence[str], owners: Mapping[Unit
 def check_no_members(group: str, members: Collection[str]) -> None:
     if members:
         count = f"{len(members)} member{'s' if len(members) > 1 else ''} alive"
-        raise LogError(f'group "{group}" has {count}, which would go on from where it was; stop its workers first')
+        raise LogError(
+            f'group "{group}" has {count}, which would continue from the old positions; stop its workers first'
+        )

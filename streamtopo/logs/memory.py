@@ -1,4 +1,4 @@
-"""A log in lists, for tests and the test driver: everything the other logs promise, except to outlive the process."""
+"""A log in memory, for tests and the Driver. It behaves as the other logs do, but ends with the process."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from collections.abc import Container, Iterable, Mapping
 from math import inf
 
 from streamtopo.errors import LogError
-from streamtopo.logs import CLEANING_MEMORY, Cleaned, Committed, GroupState, Outcome, Revoking, Topic, ignored
-from streamtopo.logs.groups import Subscription, check_no_members, share_of
+from streamtopo.logs import CLEANING_MEMORY, Cleaned, CommitResult, GroupState, Outcome, Revoking, Topic, ignored
+from streamtopo.logs.groups import SubscribedTopics, check_no_members, share_of
 from streamtopo.logs.topics import check_equal, check_new
 from streamtopo.records import Batch, Columns, Headers, Position, TopicPartition
 
@@ -43,7 +43,7 @@ class MemoryLog:
         with self._changed:
             if topic not in self._topics:
                 raise LogError(
-                    f'topic "{topic}" does not exist, so it cannot be deleted; list topics to see what there is'
+                    f'topic "{topic}" does not exist, so it cannot be deleted; list the topics: streamtopo topics list'
                 )
             gone = {TopicPartition(topic, number) for number in range(self._topics.pop(topic).partitions)}
             for partition in gone:
@@ -81,11 +81,11 @@ class MemoryLog:
     keeps_deletions = 0
 
     def cleaned(self, partition: TopicPartition) -> Cleaned:
-        """Deletions stay."""
+        """It keeps all deletions."""
         return Cleaned()
 
     def compact(self, partition: TopicPartition) -> None:
-        """Keep the last record of each key; offsets stay what they were, with gaps."""
+        """Keep only the last record of each key; offsets do not change, so there are gaps."""
         with self._changed:
             self._partition(partition).compact()
 
@@ -133,7 +133,7 @@ class MemoryLog:
 
 
 class MemoryMember:
-    """A member whose work others can take over at any time: `evict` plays the expired lease."""
+    """A member whose partitions others can take over at any time: `evict` simulates an expired lease."""
 
     def __init__(self, log: MemoryLog, group: _Group, topics: Iterable[tuple[str, ...]]) -> None:
         self.id = os.urandom(16).hex()
@@ -144,6 +144,8 @@ class MemoryMember:
         self._next: dict[TopicPartition, int] = {}
         self._sent: list[tuple[TopicPartition, Columns]] = []
         self._turn = 0
+        self._seen: object = None
+        self._shared: set[TopicPartition] = set()
 
     def subscribe(self, topics: Iterable[tuple[str, ...]]) -> None:
         self._topics = tuple(topics)
@@ -156,13 +158,21 @@ class MemoryMember:
             group.members[self.id] = self._topics
             kept = {part for part, epoch in self._owned.items() if group.owners.get(part) == (self.id, epoch)}
             if len(kept) < len(self._owned):
-                # What was lost is reported before it can be taken anew: its stores are behind by then.
+                # Lost partitions are reported before they can be taken again: their stores are out of date by then.
                 self._forget(self._owned.keys() - kept)
                 return frozenset(kept)
-            mine = share_of(self.id, group.members, group.owners_of(), self._log.topics())
+            mine = self._share()
             for partition in mine - group.owners.keys():
                 self._owned[partition] = group.take_over(partition, self.id)
             return frozenset(mine & self._owned.keys())
+
+    def _share(self) -> set[TopicPartition]:
+        """Computed again only when members, owners or topics have changed."""
+        seen = (self._group.members.copy(), self._group.owners.copy(), self._log.topics())
+        if seen != self._seen:
+            self._seen = seen
+            self._shared = share_of(self.id, seen[0], self._group.owners_of(), seen[2])
+        return self._shared
 
     def _forget(self, partitions: Iterable[TopicPartition]) -> None:
         for partition in list(partitions):
@@ -201,7 +211,7 @@ class MemoryMember:
                 batches.append(batch)
             if limit <= 0:
                 break
-        # Only now: of a poll that fails nothing was handed out.
+        # Only now: a poll that fails returns nothing, so nothing may be skipped.
         self._next.update((batch.source, batch.next_offset) for batch in batches)
         return batches
 
@@ -223,19 +233,19 @@ class MemoryMember:
         self._sent.append((target, columns))
 
     def announce(self, positions: Mapping[TopicPartition, Position]) -> None:
-        """They are written with the rest."""
+        """They are written by `commit`."""
 
-    def commit(self, positions: Mapping[TopicPartition, Position]) -> Committed:
+    def commit(self, positions: Mapping[TopicPartition, Position]) -> CommitResult:
         with self._log._changed:
             for partition in positions:
                 if self._group.owners.get(partition) != (self.id, self._owned.get(partition)):
-                    return Committed(Outcome.NOT_DONE, reason=f"{partition} belongs to another member by now")
+                    return CommitResult(Outcome.NOT_DONE, reason=f"{partition} belongs to another member now")
             for target, _ in self._sent:
                 self._log._partition(target)
             sent, self._sent = self._sent, []
             ends = {target: self._log.append(target, columns) for target, columns in sent}
             self._group.positions.update(positions)
-            return Committed(Outcome.DONE, ends)
+            return CommitResult(Outcome.DONE, ends)
 
     def abort(self) -> None:
         self._sent = []
@@ -249,7 +259,7 @@ class MemoryMember:
             self._log._changed.notify_all()
 
     def evict(self) -> None:
-        """What a log does to a member it takes for dead: its work goes to the others, who may be right or wrong."""
+        """What a log does to a member that seems dead, whether or not it is: its work goes to the others."""
         self.leave()
 
 
@@ -279,7 +289,7 @@ class _Partition:
     def read(self, source: TopicPartition, offset: int, limit: int) -> Batch:
         if not self.start <= offset <= self.end:
             raise LogError(
-                f"offset {offset} of {source} is outside of what the log has ({self.start} to {self.end}); "
+                f"offset {offset} of {source} is not in the log (it has {self.start} to {self.end}); "
                 "reset the group's position to one of these (streamtopo reset)"
             )
         first = bisect_left(self.offsets, offset)
@@ -296,7 +306,7 @@ class _Partition:
         return Batch(source, columns, offsets, self.end if whole else following)
 
     def fitting(self, offset: int, limit: int, most_bytes: float) -> int:
-        """How many of the records from this offset on it takes to have so many bytes, or `limit`."""
+        """How many records from this offset on reach `most_bytes`; `limit` if even that many do not."""
         first = bisect_left(self.offsets, offset)
         size = 0
         for row in range(first, min(first + limit, len(self.offsets))):
@@ -329,7 +339,7 @@ class _Partition:
 
 class _Group:
     def __init__(self) -> None:
-        self.members: dict[str, Subscription] = {}
+        self.members: dict[str, SubscribedTopics] = {}
         self.owners: dict[TopicPartition, tuple[str, int]] = {}
         self.positions: dict[TopicPartition, Position] = {}
         self.addresses: dict[str, str] = {}
@@ -354,6 +364,6 @@ class _Group:
         self.owners = {part: owner for part, owner in self.owners.items() if owner[0] != member}
 
     def forget_partitions(self, gone: set[TopicPartition]) -> None:
-        """A topic created anew under the name is another topic."""
+        """A topic that is created later by the same name is another topic."""
         self.owners = {part: owner for part, owner in self.owners.items() if part not in gone}
         self.positions = {part: position for part, position in self.positions.items() if part not in gone}

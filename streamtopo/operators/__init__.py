@@ -1,1 +1,1 @@
-"""What the nodes of a topology do: functions that make steps, from chunk to chunk."""
+"""What the nodes of a topology do: functions that make steps."""

@@ -1,4 +1,4 @@
-"""A processor that lets the first record of each id pass, and the next one only when that is long enough ago."""
+"""A processor that forwards a record only if no record with the same id was forwarded near its time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from streamtopo.processors import Processor, ProcessorContext, Record
 
 
 class Deduplicating(Processor):
-    """What passed is kept by id and time; a record without an id passes and is not kept."""
+    """Ids and times of forwarded records are kept. A record without an id is forwarded and not kept."""
 
     def __init__(self, store: str, id_of: Callable[[Any, Any], Any], within: int) -> None:
         self._store = store

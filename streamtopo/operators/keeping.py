@@ -1,20 +1,21 @@
-"""A step that keeps rows in a state, whose record cache may hold back what it forwards until the commit."""
+"""A step that keeps rows in a store, whose record cache may hold back what it forwards until the commit."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from streamtopo.records import Chunk, ChunkFunction
+from streamtopo.steps import Step
+from streamtopo.stores.rows.state import State
 
-from streamtopo.records import Chunk, Step
-from streamtopo.stores.state import State
 
+class Keeping(Step):
+    rows: State
 
-@dataclass(frozen=True)
-class Keeping:
-    step: Step
-    state: State
+    def __init__(self, function: ChunkFunction, rows: State) -> None:
+        self._function = function
+        self.rows = rows
 
-    def __call__(self, chunk: Chunk) -> Chunk:
-        return self.step(chunk)
+    def process(self, chunk: Chunk) -> Chunk:
+        return self._function(chunk)
 
-    def flush(self) -> Chunk:
-        return self.state.flush()
+    def before_commit(self) -> Chunk:
+        return self.rows.flush()

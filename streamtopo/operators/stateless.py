@@ -1,4 +1,4 @@
-"""Steps that remember nothing: map, filter, flat map, select key, peek, branch, and their column-wise twins."""
+"""Steps without state: map, filter, flat map, select key, peek, branch, and their variants for columns."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from itertools import chain
 from typing import Any
 
 from streamtopo.errors import StreamtopoError
-from streamtopo.records import Chunk, Step, each_row, private, repeated, unshared
+from streamtopo.records import Chunk, ChunkFunction, each_row, private, repeated, unshared
 
-Pair = tuple[Any, Any]
+KeyAndValue = tuple[Any, Any]
 
 
 def each(chunk: Chunk) -> Chunk:
-    """The rows as they came: what merges, branches and repartition sources do."""
+    """The unchanged rows: for merges, branches and repartition sources."""
     return chunk
 
 
-def map_values(function: Callable[[Any], Any]) -> Step:
+def map_values(function: Callable[[Any], Any]) -> ChunkFunction:
     return lambda chunk: chunk.with_values(each_row(function, chunk.values))
 
 
-def map_values_with_key(function: Callable[[Any, Any], Any]) -> Step:
+def map_values_with_key(function: Callable[[Any, Any], Any]) -> ChunkFunction:
     return lambda chunk: chunk.with_values(each_row(function, chunk.keys, chunk.values))
 
 
-def map_pairs(function: Callable[[Any, Any], Pair]) -> Step:
+def map_pairs(function: Callable[[Any, Any], KeyAndValue]) -> ChunkFunction:
     def step(chunk: Chunk) -> Chunk:
         pairs = each_row(function, chunk.keys, chunk.values)
         keys, values = _unzipped(pairs)
@@ -34,18 +34,18 @@ def map_pairs(function: Callable[[Any, Any], Pair]) -> Step:
     return step
 
 
-def _unzipped(pairs: list[Pair]) -> tuple[list[Any], list[Any]]:
+def _unzipped(pairs: list[KeyAndValue]) -> tuple[list[Any], list[Any]]:
     if not set(map(type, pairs)) <= {tuple, list}:
         wrong = next(pair for pair in pairs if type(pair) not in (tuple, list))
         raise StreamtopoError(f"the function returned {wrong!r:.80}; return a pair: (key, value)")
     return [key for key, _ in pairs], [value for _, value in pairs]
 
 
-def select_key(function: Callable[[Any, Any], Any]) -> Step:
+def select_key(function: Callable[[Any, Any], Any]) -> ChunkFunction:
     return lambda chunk: chunk.with_keys(each_row(function, chunk.keys, chunk.values))
 
 
-def filter_rows(predicate: Callable[[Any, Any], object], *, keep: bool = True) -> Step:
+def filter_rows(predicate: Callable[[Any, Any], object], *, keep: bool = True) -> ChunkFunction:
     def step(chunk: Chunk) -> Chunk:
         mask = each_row(predicate, chunk.keys, chunk.values)
         return chunk.select(mask if keep else [not passed for passed in mask])
@@ -53,14 +53,14 @@ def filter_rows(predicate: Callable[[Any, Any], object], *, keep: bool = True) -
     return step
 
 
-def flat_map_values(function: Callable[[Any], Iterable[Any]]) -> Step:
+def flat_map_values(function: Callable[[Any], Iterable[Any]]) -> ChunkFunction:
     def step(chunk: Chunk) -> Chunk:
         return _spread(chunk, each_row(_listing(function), chunk.values))
 
     return step
 
 
-def flat_map_values_with_key(function: Callable[[Any, Any], Iterable[Any]]) -> Step:
+def flat_map_values_with_key(function: Callable[[Any, Any], Iterable[Any]]) -> ChunkFunction:
     def step(chunk: Chunk) -> Chunk:
         return _spread(chunk, each_row(_listing(function), chunk.keys, chunk.values))
 
@@ -73,7 +73,7 @@ def _spread(chunk: Chunk, lists: list[list[Any]]) -> Chunk:
 
 
 def _listing(function: Callable[..., Iterable[Any]]) -> Callable[..., list[Any]]:
-    """The function, with its rows in a list; what a generator yields is taken as it is at that moment."""
+    """The function, with its results as a list. What a generator yields is copied at that moment."""
 
     def rows_of(*row: Any) -> list[Any]:
         rows = function(*row)
@@ -86,7 +86,7 @@ def _listing(function: Callable[..., Iterable[Any]]) -> Callable[..., list[Any]]
     return rows_of
 
 
-def flat_map(function: Callable[[Any, Any], Iterable[Pair]]) -> Step:
+def flat_map(function: Callable[[Any, Any], Iterable[KeyAndValue]]) -> ChunkFunction:
     def step(chunk: Chunk) -> Chunk:
         lists = each_row(_listing(function), chunk.keys, chunk.values)
         keys, values = _unzipped(list(chain.from_iterable(lists)))
@@ -95,7 +95,7 @@ def flat_map(function: Callable[[Any, Any], Iterable[Pair]]) -> Step:
     return step
 
 
-def peek(function: Callable[[Any, Any], object]) -> Step:
+def peek(function: Callable[[Any, Any], object]) -> ChunkFunction:
     def step(chunk: Chunk) -> Chunk:
         for key, value in zip(chunk.keys, chunk.values, strict=True):
             function(key, value)
@@ -104,8 +104,8 @@ def peek(function: Callable[[Any, Any], object]) -> Step:
     return step
 
 
-def branch(predicates: Sequence[Callable[[Any, Any], object]], *, default: bool) -> Step:
-    """Each row to the child of the first predicate that is true; the rest to one more child, or nowhere."""
+def branch(predicates: Sequence[Callable[[Any, Any], object]], *, default: bool) -> ChunkFunction:
+    """Send each row to the child of the first predicate that is true; others to the last child, or nowhere."""
 
     def route(key: Any, value: Any) -> int | None:
         for child, predicate in enumerate(predicates):
@@ -121,14 +121,14 @@ def branch(predicates: Sequence[Callable[[Any, Any], object]], *, default: bool)
     return step
 
 
-def map_values_batch(function: Callable[[list[Any]], Iterable[Any]]) -> Step:
+def map_values_batch(function: Callable[[list[Any]], Iterable[Any]]) -> ChunkFunction:
     def step(chunk: Chunk) -> Chunk:
         return chunk.with_values(_column(function(list(chunk.values)), len(chunk)))
 
     return step
 
 
-def map_batch(function: Callable[[list[Any], list[Any]], tuple[Iterable[Any], Iterable[Any]]]) -> Step:
+def map_batch(function: Callable[[list[Any], list[Any]], tuple[Iterable[Any], Iterable[Any]]]) -> ChunkFunction:
     def step(chunk: Chunk) -> Chunk:
         keys, values = function(list(chunk.keys), list(chunk.values))
         return chunk.with_keys(_column(keys, len(chunk))).with_values(_column(values, len(chunk)))
@@ -137,7 +137,7 @@ def map_batch(function: Callable[[list[Any], list[Any]], tuple[Iterable[Any], It
 
 
 def _column(result: Any, rows: int) -> list[Any]:
-    """A list of Python objects, whatever kind of column came back: numpy's and Arrow's know how to make one."""
+    """A list of Python objects from any kind of column, such as those of numpy and Arrow."""
     to_list = getattr(result, "tolist", None) or getattr(result, "to_pylist", None)
     column = to_list() if to_list is not None else list(result)
     if len(column) != rows:

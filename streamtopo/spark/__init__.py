@@ -1,4 +1,4 @@
-"""Spark over the topics: a data source for the embedded log, and what is computed from it."""
+"""Spark on the topics: a data source for the embedded log, and rollups that are computed from it."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from streamtopo.errors import StreamtopoError
-from streamtopo.extras import missing
-from streamtopo.spark.declaring import expected, rollup, view
+from streamtopo.settings.extras import missing
+from streamtopo.spark.declarations import expected, rollup, view
 
 if TYPE_CHECKING:
-    from streamtopo.spark.outputs import read_rollup
-    from streamtopo.spark.source import register
-    from streamtopo.spark.typed import read_topic
+    from streamtopo.spark.rollups.outputs import read_rollup
+    from streamtopo.spark.source.source import register
+    from streamtopo.spark.topics.typed import read_topic
 
 __all__ = ["expected", "read_rollup", "read_topic", "register", "rollup", "view"]
 
-# Loaded when they are asked for: an application that declares rollups runs in workers that have no Spark.
-_NEED_SPARK = {"read_rollup": "outputs", "read_topic": "typed", "register": "source"}
+# Loaded on first use: an application that declares rollups also runs in workers without Spark.
+_NEED_SPARK = {"read_rollup": "rollups.outputs", "read_topic": "topics.typed", "register": "source.source"}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""The Spark that commands and tests use: on this machine's cores unless another master is named."""
+"""The Spark session of commands and tests: on the cores of this machine unless another master is given."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from streamtopo.errors import StreamtopoError
-from streamtopo.spark.source import register
+from streamtopo.logs.opening import SparkReader, spark_reader
+from streamtopo.spark.source.source import register
 
 SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
@@ -26,7 +27,7 @@ SETTINGS = {
 }
 KAFKA = "org.apache.spark:spark-sql-kafka-0-10_2.13"
 REPOSITORY = "STREAMTOPO_MAVEN_URL"
-"""Where a mirror of Maven Central is, for machines that do not reach it."""
+"""The url of a mirror of Maven Central, for machines that cannot reach it."""
 JAVA = 17
 
 
@@ -54,7 +55,7 @@ def open_spark(
 
 def settings_for(log: str) -> dict[str, str]:
     """Spark's own connector for a log on Kafka; Spark fetches it, once."""
-    if not log.startswith("kafka:"):
+    if spark_reader(log) is not SparkReader.KAFKA_CONNECTOR:
         return {}
     mirror = os.environ.get(REPOSITORY)
     found = {"spark.jars.packages": f"{KAFKA}:{pyspark.__version__}"}
@@ -63,7 +64,7 @@ def settings_for(log: str) -> dict[str, str]:
 
 @contextmanager
 def explained(what: str) -> Iterator[None]:
-    """What went wrong in Spark, or in Python processes of Spark, in a sentence; the whole is the cause."""
+    """An error of Spark, or of its Python processes, in one sentence; its cause has the details."""
     try:
         yield
     except OSError as error:
@@ -75,7 +76,7 @@ def explained(what: str) -> Iterator[None]:
         ours = re.search(r"streamtopo\.errors\.\w+: (.+)", text)
         lines = [line.removeprefix(": ") for line in text.splitlines() if line.strip()]
         if isinstance(error, Py4JJavaError):
-            lines = lines[1:]  # the first only says what was called
+            lines = lines[1:]  # the first line only names the call
         raise StreamtopoError(f"{what}: {ours[1] if ours else lines[0] if lines else repr(error)}") from error
 
 

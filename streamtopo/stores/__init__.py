@@ -1,4 +1,4 @@
-"""What a store is: the description of one, and the protocol of the bytes behind a task's stores."""
+"""The description of a state store, and the protocol of the storage for all stores of a task."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Kind(Enum):
     TIMESTAMPED_WINDOW = "timestamped window"
     SESSION = "session"
     JOIN = "stream join"
-    """Several rows of a key and time, under bytes that only the join knows."""
+    """Several rows for a key and time, under bytes that only the join can read."""
     VERSIONED = "versioned"
 
 
@@ -35,17 +35,17 @@ class StoreSpec:
     cached: bool = False
     in_memory: bool = False
     retention: int = 0
-    """Milliseconds for which rows with a time in their key can be read; 0: for ever."""
+    """Milliseconds for which rows with a time in their key can be read; 0: forever."""
     grace: int = 0
-    """Milliseconds after their end for which windows take late records."""
+    """Milliseconds after their end for which windows accept late records."""
     segment: int = 0
-    """Milliseconds of rows that lie, and go, together; 0: all lie together."""
+    """The time span, in milliseconds, of rows that are stored and deleted together; 0: one segment for all rows."""
     by_time: bool = False
-    """Rows are also found by the time in their key, whatever the rest of it is."""
+    """Rows can also be found by the time in their key alone."""
     duplicates: bool = False
-    """Of a window store: rows with equal keys and starts lie beside each other, numbered as they were put."""
+    """In a window store: keep all rows with the same key and start, numbered in the order they were put."""
     meaning: str = ""
-    """What its rows stand for, as far as kind and types do not say it: rows of another meaning cannot be read."""
+    """What the rows mean, in addition to the kind and the types: rows with another meaning cannot be read."""
     topic_config: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -55,7 +55,7 @@ class StoreSpec:
 
     @property
     def timestamped(self) -> bool:
-        """Whether a row keeps the time of its last update beside its value."""
+        """Whether a row has the time of its last update, besides its value."""
         return self.kind in (Kind.TIMESTAMPED, Kind.TIMESTAMPED_WINDOW)
 
 
@@ -72,7 +72,7 @@ class Reader(Protocol):
 
 
 class Store(Protocol):
-    """The bytes behind all stores of one task, used by one thread; keys are ordered as bytes."""
+    """The storage for all stores of one task, used by one thread; keys are ordered as bytes."""
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]: ...
 
@@ -81,34 +81,34 @@ class Store(Protocol):
         ...
 
     def scan_many(self, ranges: Sequence[tuple[bytes, bytes]]) -> list[list[tuple[bytes, bytes]]]:
-        """The rows of each range: much less work than so many scans."""
+        """The rows of each range: much less work than a scan for each."""
         ...
 
     def write(self, changes: Changes, positions: Mapping[str, int], *, as_of: int | None = None) -> None:
-        """Atomic: all changes, and for each store named the changelog offset they bring it to, or nothing.
+        """Write, atomically, all changes, and for each named store its changelog offset after them.
 
-        `as_of` is when nothing lay behind these offsets yet, if that may be some time ago: while a store is restored,
-        when it last was at the changelog's end, or was begun.
+        `as_of` is the last time when the store was complete up to the changelog's end, if that may be some time ago:
+        while a store is restored, this is when it was last complete, or when it was created.
         """
         ...
 
     def position(self, store: str) -> int | None:
-        """The changelog offset this store's rows stand for; None for one never written."""
+        """The changelog offset that this store's rows include; None for a store that was never written."""
         ...
 
     def stamp(self, store: str) -> Stamp | None:
-        """The position, and what tells whether it still means anything."""
+        """The position, with what is needed to decide whether it is still valid."""
         ...
 
     def belongs_to(self, store: str, log: str, changelog: str, layout: str = "") -> None:
         """From now on this store's positions are offsets in this changelog, by the ids of the log and the topic.
 
-        `layout` is where its rows are from now on; it is kept with the position.
+        `layout` describes how its rows are laid out from now on; it is stored with the position.
         """
         ...
 
     def delete_range(self, start: bytes, stop: bytes, *, forget: str | None = None) -> None:
-        """Delete the rows with start <= key < stop and, at once with them, the position of the store to forget."""
+        """Delete the rows with start <= key < stop, and in the same step the position of the store `forget`."""
         ...
 
     def snapshot(self) -> AbstractContextManager[Reader]:

@@ -1,17 +1,17 @@
-"""Descriptions of stores for processors of your own."""
+"""Describes the stores of your own processors."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
 
-from streamtopo.durations import Duration, milliseconds
 from streamtopo.errors import StoreError, TopologyError
 from streamtopo.serdes import SerdeLike, serde_of
+from streamtopo.serdes.windowed import session_windowed, time_windowed_in_store
+from streamtopo.settings.durations import Duration, milliseconds
 from streamtopo.stores import Kind, StoreSpec
-from streamtopo.stores.layout import segment_of
-from streamtopo.stores.versions import chain_serde
-from streamtopo.windowed_serdes import session_windowed, time_windowed_in_store
+from streamtopo.stores.rows.layout import segment_of
+from streamtopo.stores.rows.versions import chain_serde
 from streamtopo.windows import TimeWindows
 
 
@@ -25,7 +25,7 @@ def key_value_store(
     in_memory: bool = False,
     topic_config: Mapping[str, str] | None = None,
 ) -> StoreSpec:
-    """One row a key. With `logged=False` nothing of it survives a crash."""
+    """One row for each key. With `logged=False`, the rows are lost with the machine."""
     kind = Kind.TIMESTAMPED if timestamped else Kind.KEY_VALUE
     return StoreSpec(
         name,
@@ -53,7 +53,7 @@ def window_store(
     """Rows by key and window start; a row is gone once a window has started `retention` or more after it."""
     size, kept = milliseconds(window_size), milliseconds(retention)
     if kept < size:
-        raise TopologyError(f'store "{name}" is to keep windows of {size} ms for {kept} ms only; give more retention')
+        raise TopologyError(f'store "{name}" would keep windows of {size} ms for only {kept} ms; give more retention')
     return StoreSpec(
         name,
         time_windowed_in_store(serde_of(key, key=True), size),
@@ -102,10 +102,10 @@ def versioned_store(
     logged: bool = True,
     topic_config: Mapping[str, str] | None = None,
 ) -> StoreSpec:
-    """Rows that can be asked for as of a time, as far back as `history`."""
+    """Rows that can be read as of an earlier time, as far back as `history`."""
     kept = milliseconds(history)
     if kept < 0:
-        raise StoreError(f'store "{name}" is to keep a history of {kept} ms; give 0 or more')
+        raise StoreError(f'store "{name}" would keep a history of {kept} ms; give 0 or more')
     return StoreSpec(
         name,
         serde_of(key, key=True),

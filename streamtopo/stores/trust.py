@@ -1,4 +1,4 @@
-"""Whether the rows of a store can be trusted, or are to be rebuilt from the changelog."""
+"""Decides whether the rows of a store can be trusted, or must be rebuilt from the changelog."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from datetime import timedelta
 from typing import NamedTuple
 
 _CLOCK_ERROR = 60_000
-"""Milliseconds by which a store may be younger than the clock says it can be."""
+"""Milliseconds by which a store may have been written in the future, according to this clock."""
 _LAYOUT = ", layout "
-"""What follows the changelog's id where a stamp is written. Programs that know of no layout read all of it as the id of
-another changelog, so they rebuild the store, which is right.
+"""The text between the changelog's id and the layout in a stored stamp. Older programs, without layouts, read all of it
+as the id of another changelog, so they rebuild the store, as they should.
 """
 
 
 class Stamp(NamedTuple):
-    """What a store keeps beside its rows: the changelog offset they stand for, whose, and when it was written."""
+    """Stored with the rows: the changelog offset that they include, the ids of log and changelog, and the time."""
 
     offset: int
     log: str
     changelog: str
     written_at: int
     layout: str = ""
-    """Where its rows are (`stores/layout.py`); empty where none of it can change, and in stamps of older programs."""
+    """The layout of the rows (`stores/rows/layout.py`); empty if it cannot change, and in stamps of older programs."""
 
     def encoded(self) -> bytes:
         changelog = self.changelog + (_LAYOUT + self.layout if self.layout else "")
@@ -46,20 +46,23 @@ class Facts(NamedTuple):
     tombstone_retention: int | None = None
     """Milliseconds for which deletions stay in the changelog; None if they always do."""
     layout: str = ""
-    """Where the topology has the rows of the store now."""
+    """How the current topology lays out the rows of the store."""
     cleaned: tuple[int, int] | None = None
-    """If the log knows: before which offset deletions may be gone, of rows that were gone themselves at what time."""
+    """If the log knows: deletions before this offset may be gone, if their rows were already gone at this time."""
 
 
 def why_not_trusted(kept: Stamp, now: Facts) -> str | None:
-    """The reason to rebuild a store rather than to go on from its position; None if there is none.
+    """The reason to rebuild a store instead of continuing from its position; None if it can be trusted.
 
-    A store at its changelog's end missed nothing, whatever its age. Behind it, deletions may have come and gone.
+    A store at its changelog's end has missed nothing, whatever its age. Before the end, it may have missed deletions.
     """
     if kept.log != now.log:
-        return f'it belongs to another log: it is of "{kept.log}", and this one is "{now.log}"'
+        return f'it belongs to another log: the store is from "{kept.log}", and this log is "{now.log}"'
     if kept.changelog != now.changelog:
-        return f'its changelog was made anew: it is of "{kept.changelog}", and the topic is "{now.changelog}"'
+        return (
+            f'its changelog topic was recreated: the store is from "{kept.changelog}", the topic is now '
+            f'"{now.changelog}"'
+        )
     if kept.layout != now.layout:
         before = kept.layout or "an older streamtopo did"
         return f"its rows are stored as {before}, and the topology wants {now.layout or 'plain rows'}"
@@ -73,7 +76,7 @@ def why_not_trusted(kept: Stamp, now: Facts) -> str | None:
 
 
 def why_deletions_may_be_gone(offset: int, as_of: int, now: Facts) -> str | None:
-    """`as_of`: rows that were gone by then were never read, so that their deletions are not missed."""
+    """The reason, if there is one. Rows that were deleted before `as_of` were never read, so they need no deletion."""
     age = now.now - as_of
     if now.cleaned is None:
         return None if now.tombstone_retention is None else why_too_old(age, now.tombstone_retention)

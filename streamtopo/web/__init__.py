@@ -1,12 +1,12 @@
-"""The stores, tasks and topology of a running app over HTTP: one ASGI application, to be mounted or served alone."""
+"""The stores, tasks and topology of a running app over HTTP, as an ASGI application to mount or to serve alone."""
 
 from __future__ import annotations
 
 from streamtopo.errors import ConfigError
-from streamtopo.extras import missing
+from streamtopo.settings.extras import missing
 
 try:
-    import starlette  # noqa: F401 - to say what is missing where it is
+    import starlette  # noqa: F401 - for a clear error if it is missing
 except ModuleNotFoundError as error:
     if error.name != "starlette":
         raise

@@ -1,4 +1,4 @@
-"""What FastAPI's `Depends` and Litestar's `Provide` take: the app that a service's lifespan started."""
+"""The app that a service's lifespan has started, as a dependency for FastAPI's `Depends` or Litestar's `Provide`."""
 
 from __future__ import annotations
 
@@ -12,5 +12,7 @@ async def hosted(request: HTTPConnection) -> AsyncApp:
     """`app: Annotated[AsyncApp, Depends(hosted)]`"""
     app = getattr(request.app.state, STATE, None)
     if not isinstance(app, AsyncApp):
-        raise HostError("the service has no topology; give its application lifespan=streamtopo.lifespan(topology)")
+        raise HostError(
+            "the service runs no topology; create its application with lifespan=streamtopo.lifespan(topology)"
+        )
     return app

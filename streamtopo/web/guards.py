@@ -1,4 +1,4 @@
-"""What is refused before it is looked at: names that are not ours, bodies that are too large or of another type."""
+"""Refuses requests with other host names, and bodies that are too large or of another type."""
 
 from __future__ import annotations
 
@@ -10,28 +10,30 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-MOST_BYTES = 2_000_000
-"""Of a body. Questions are small, but a key in them may have a megabyte."""
+MAX_BODY_BYTES = 2_000_000
+"""Maximum size of a body. Questions are small, but a key can have a megabyte."""
 
 
-class Hosts:
-    """Lets requests through whose Host is one of these names, an IP address, or localhost.
+class AllowedHosts:
+    """Accepts only requests whose Host is one of these names, an IP address, or localhost.
 
-    A page of another site may have its own name resolve to an address of this machine, and then read what is answered
-    ("DNS rebinding"). Such a request has that name as its Host; an address or localhost it cannot have.
+    A web page can make its own host name resolve to an address of this machine, and then read the answers ("DNS
+    rebinding"). Such requests have that name as their Host, never an IP address or localhost.
     """
 
     def __init__(self, app: ASGIApp, allowed: Iterable[str]) -> None:
-        """`*.example.com` allows all names below that one, and `*` all."""
+        """`*.example.com` allows all names below it, and `*` allows all names."""
         self._app = app
         self._allowed = [_name(name) for name in allowed]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             name = _name(dict(scope["headers"]).get(b"host", b"").decode("latin-1"))
-            if name and not self._is_allowed(name):  # browsers always send one; probes of load balancers may not
-                said = f'"{name:.100}" is not a name of this server; allow it with --web-allowed-hosts (allowed_hosts=)'
-                await JSONResponse({"error": said}, 421)(scope, receive, send)
+            if name and not self._is_allowed(name):  # browsers always send a Host; probes of load balancers may not
+                message = (
+                    f'"{name:.100}" is not a name of this server; allow it with --web-allowed-hosts (allowed_hosts=)'
+                )
+                await JSONResponse({"error": message}, 421)(scope, receive, send)
                 return
         await self._app(scope, receive, send)
 
@@ -45,7 +47,7 @@ class Hosts:
 
 
 def _name(host: str) -> str:
-    """Without the port."""
+    """Return the host name without the port."""
     name = host.partition("]")[0] + "]" if host.startswith("[") else host.partition(":")[0]
     return name.lower().removesuffix(".")
 
@@ -59,12 +61,12 @@ def _is_address(name: str) -> bool:
 
 
 async def json_body(request: Request) -> bytes:
-    """The body, if it says that it is JSON: other types could be sent by the pages of any site."""
+    """Return the body if its type is JSON: the pages of any site can send other types."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise HTTPException(415, "send application/json")
     body = bytearray()
     async for part in request.stream():
         body += part
-        if len(body) > MOST_BYTES:
-            raise HTTPException(413, f"the body has more than {MOST_BYTES} bytes", {"Connection": "close"})
+        if len(body) > MAX_BODY_BYTES:
+            raise HTTPException(413, f"the body has more than {MAX_BODY_BYTES} bytes", {"Connection": "close"})
     return bytes(body)

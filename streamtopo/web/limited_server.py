@@ -1,4 +1,4 @@
-"""A server that leaves the engine its file descriptors: few connections, and none that only waits."""
+"""A server with limited connections and timeouts, so that it leaves the engine enough file descriptors."""
 
 from __future__ import annotations
 
@@ -12,41 +12,41 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-_MOST = 1000
-"""Most connections at once, if the process may open enough files."""
-_SHARE = 4
-"""Connections may be one in this many of the files that the process may open."""
-_PATIENCE = 10.0
-"""Seconds for a request to come in, from the connection or its first byte on; and for a client to read anything."""
-_MOST_HEAD = 64_000
-"""Bytes of a request before its body."""
-_WAITING = 128
-"""Connections that the system keeps until they are accepted."""
+_MAX_CONNECTIONS = 1000
+"""Maximum number of connections, if the process can open enough files."""
+_FILE_SHARE = 4
+"""At most one in this many of the files that the process can open may be a connection."""
+_TIMEOUT = 10.0
+"""Seconds for receiving a request, from the connection or its first byte on; and for a client to read anything."""
+_MAX_HEADER_BYTES = 64_000
+"""Maximum bytes of a request before its body."""
+_BACKLOG = 128
+"""Connections that the system queues until they are accepted."""
 _PAUSE = 0.1
-"""Seconds until the next attempt, where no descriptor was left."""
+"""Seconds until the next attempt if there was no free file descriptor."""
 
 
-def most_connections() -> int:
+def max_connections() -> int:
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return _MOST if soft == resource.RLIM_INFINITY else max(1, min(_MOST, soft // _SHARE))
+    return _MAX_CONNECTIONS if soft == resource.RLIM_INFINITY else max(1, min(_MAX_CONNECTIONS, soft // _FILE_SHARE))
 
 
 class LimitedServer(uvicorn.Server):
-    """Accepts connections itself, one by one: asyncio would take all there are before it looks at the first.
+    """Accepts connections itself, one by one: asyncio would accept all waiting ones before it handles the first.
 
-    When there are as many as it may have, the one that is idle for longest is closed for a new one; if all are being
-    answered, new ones wait outside.
+    At the limit, the connection that has been idle longest is closed for a new one; if none is idle, new ones wait to
+    be accepted.
     """
 
-    def __init__(self, config: uvicorn.Config, most: int | None = None) -> None:
+    def __init__(self, config: uvicorn.Config, limit: int | None = None) -> None:
         super().__init__(config)
-        self._most = most or most_connections()
+        self._limit = limit or max_connections()
         self._open = 0
         self._idle: dict[Connection, None] = {}
-        """In the order in which they became idle."""
+        """Idle connections, in the order in which they became idle."""
         self._listening: Sequence[socket.socket] = ()
         self._accepting = False
-        self._beginning: set[asyncio.Task[Any]] = set()
+        self._starting: set[asyncio.Task[Any]] = set()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets=[])
@@ -54,7 +54,7 @@ class LimitedServer(uvicorn.Server):
         self._listening = sockets or []
         for one in self._listening:
             one.setblocking(False)
-            one.listen(_WAITING)
+            one.listen(_BACKLOG)
         self._accept_more(True)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -71,9 +71,9 @@ class LimitedServer(uvicorn.Server):
     def became_busy(self, connection: Connection) -> None:
         self._idle.pop(connection, None)
 
-    def ended(self, connection: Connection) -> None:
+    def was_closed(self, connection: Connection) -> None:
         self._idle.pop(connection, None)
-        self._left()
+        self._connection_closed()
 
     # -- inside
 
@@ -88,33 +88,33 @@ class LimitedServer(uvicorn.Server):
                 self._loop.remove_reader(one)
 
     def _accept(self, listening: socket.socket) -> None:
-        if self._open >= self._most and not self._close_one():
+        if self._open >= self._limit and not self._close_one():
             self._accept_more(False)
             return
         try:
             connected, _ = listening.accept()
-        except (BlockingIOError, ConnectionError):  # it is gone again, or another process has it
+        except (BlockingIOError, ConnectionError):  # the client is gone, or another process has accepted it
             return
-        except OSError:  # no descriptor is left
+        except OSError:  # there is no free file descriptor
             self._close_one()
             self._accept_more(False)
             self._loop.call_later(_PAUSE, self._accept_more, True)
             return
         connected.setblocking(False)
         self._open += 1
-        beginning = self._loop.create_task(self._begin(connected))
-        self._beginning.add(beginning)
-        beginning.add_done_callback(self._beginning.discard)
+        starting = self._loop.create_task(self._start(connected))
+        self._starting.add(starting)
+        starting.add_done_callback(self._starting.discard)
 
-    async def _begin(self, connected: socket.socket) -> None:
+    async def _start(self, connected: socket.socket) -> None:
         try:
             await self._loop.connect_accepted_socket(lambda: Connection(self), connected)
         except OSError:
             connected.close()
-            self._left()
+            self._connection_closed()
 
     def _close_one(self) -> bool:
-        """The one that is idle for longest, if there is any."""
+        """Close the connection that has been idle longest; return False if none is idle."""
         oldest = next(iter(self._idle), None)
         if oldest is None:
             return False
@@ -122,61 +122,61 @@ class LimitedServer(uvicorn.Server):
         oldest.transport.abort()
         return True
 
-    def _left(self) -> None:
+    def _connection_closed(self) -> None:
         self._open -= 1
         self._accept_more(True)
 
 
 class Connection(HttpToolsProtocol):
-    """Closed if a request takes too long to come in, or nobody reads the answer; in between uvicorn's limit holds."""
+    """Closes if a request takes too long to arrive or its answer is not read; in between, uvicorn's timeout is used."""
 
     def __init__(self, server: LimitedServer) -> None:
         super().__init__(server.config, server.server_state, server.lifespan.state)
         self._server = server
-        self._late: asyncio.TimerHandle | None = None
-        self._unread: asyncio.TimerHandle | None = None
-        self._head = 0
-        self._whole = True
-        """Whether all of the last request is here."""
+        self._receive_timer: asyncio.TimerHandle | None = None
+        self._send_timer: asyncio.TimerHandle | None = None
+        self._header_bytes = 0
+        self._request_complete = True
+        """Whether the last request has arrived completely."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._expect()
+        self._start_receive_timer()
         self._server.became_idle(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
-        self._in_time()
-        self._server.ended(self)
+        self._cancel_receive_timer()
+        self._server.was_closed(self)
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._wait_for_reader(sys.maxsize)
+        self._check_reader(sys.maxsize)
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        if self._unread is not None:
-            self._unread.cancel()
+        if self._send_timer is not None:
+            self._send_timer.cancel()
 
     def data_received(self, data: bytes) -> None:
-        self._head += len(data)
+        self._header_bytes += len(data)
         super().data_received(data)
-        if self._head > _MOST_HEAD and not self.transport.is_closing():
+        if self._header_bytes > _MAX_HEADER_BYTES and not self.transport.is_closing():
             self.transport.abort()
-        elif not self._whole:
-            self._expect()
+        elif not self._request_complete:
+            self._start_receive_timer()
 
     def on_message_begin(self) -> None:
-        self._whole = False
+        self._request_complete = False
         super().on_message_begin()
 
     def on_body(self, body: bytes) -> None:
-        self._head = 0
+        self._header_bytes = 0
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        self._head, self._whole = 0, True
-        self._in_time()
+        self._header_bytes, self._request_complete = 0, True
+        self._cancel_receive_timer()
         if not self.cycle.response_complete:
             self._server.became_busy(self)
         super().on_message_complete()
@@ -186,19 +186,19 @@ class Connection(HttpToolsProtocol):
         if self.cycle.response_complete and not self.transport.is_closing():
             self._server.became_idle(self)
 
-    def _wait_for_reader(self, before: int) -> None:
-        """As long as some of what is to be sent goes away, however little."""
+    def _check_reader(self, before: int) -> None:
+        """Abort if the client has read nothing since the last check."""
         left = self.transport.get_write_buffer_size()
         if left < before:
-            self._unread = self.loop.call_later(_PATIENCE, self._wait_for_reader, left)
+            self._send_timer = self.loop.call_later(_TIMEOUT, self._check_reader, left)
         else:
             self.transport.abort()
 
-    def _expect(self) -> None:
-        if self._late is None:
-            self._late = self.loop.call_later(_PATIENCE, self.transport.abort)
+    def _start_receive_timer(self) -> None:
+        if self._receive_timer is None:
+            self._receive_timer = self.loop.call_later(_TIMEOUT, self.transport.abort)
 
-    def _in_time(self) -> None:
-        if self._late is not None:
-            self._late.cancel()
-            self._late = None
+    def _cancel_receive_timer(self) -> None:
+        if self._receive_timer is not None:
+            self._receive_timer.cancel()
+            self._receive_timer = None

@@ -1,4 +1,4 @@
-"""A server for the web face of a worker: in a thread of its own, beside the work."""
+"""The HTTP server of a worker, in a thread of its own."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from streamtopo.web.application import Served, application
 from streamtopo.web.limited_server import LimitedServer
 
 LOOPBACK = "127.0.0.1"
-_PATIENCE = 2.0
-"""Seconds that requests may take to their end while the server is closed."""
+_TIMEOUT = 2.0
+"""Seconds that running requests may take when the server is closed."""
 
 
 class Server:
-    """The port is taken at once, so that the worker can tell others the address; 0 takes any that is free.
+    """Binds its port at once, so that the worker can announce the address; 0 takes any free port.
 
-    Processes of a pool share one port, and each has another one of its own where the others find it.
+    The processes of a pool share one port, and each has another one of its own for queries of the others.
     """
 
     def __init__(
@@ -34,19 +34,19 @@ class Server:
         shared: bool = False,
         allowed_hosts: Sequence[str] = (),
     ) -> None:
-        """Requests may name it by an address, as localhost, by a name of this machine, or by one of these.
+        """Accept requests whose Host is an IP address, localhost, a name of this machine, or one of these.
 
-        Without them any name will do where other machines may connect, and all must show a token.
+        Without these, any name is accepted if other machines can connect and must send a token.
         """
         self._token = token
         self._names = [host, *allowed_hosts]
         if not _is_loopback(host):
             self._names += [socket.gethostname(), socket.getfqdn()] + ["*"] * bool(token and not allowed_hosts)
-        self._sockets = [_bound(host, port, shared=shared)]
+        self._sockets = [_bound_socket(host, port, shared=shared)]
         if shared and port:
-            self._sockets.append(_bound(host, 0, shared=False))
-        self._sockets[-1].listen()  # others are told of it before it is served, and wait so long
-        self.address = f"http://{_reached_as(host)}:{self._sockets[-1].getsockname()[1]}"
+            self._sockets.append(_bound_socket(host, 0, shared=False))
+        self._sockets[-1].listen()  # others may connect before it is served; they wait
+        self.address = f"http://{_reachable_host(host)}:{self._sockets[-1].getsockname()[1]}"
         self._thread: threading.Thread | None = None
 
     def serve(self, served: Served) -> None:
@@ -57,7 +57,7 @@ class Server:
             access_log=False,
             lifespan="off",
             ws="none",
-            timeout_graceful_shutdown=int(_PATIENCE),
+            timeout_graceful_shutdown=int(_TIMEOUT),
         )
         self._server = LimitedServer(config)
         self._thread = threading.Thread(
@@ -68,9 +68,9 @@ class Server:
     def close(self) -> None:
         if self._thread is not None:
             self._server.should_exit = True
-            self._thread.join(2 * _PATIENCE)
-        for one in self._sockets:
-            one.close()
+            self._thread.join(2 * _TIMEOUT)
+        for bound in self._sockets:
+            bound.close()
 
     def __enter__(self) -> Self:
         return self
@@ -79,22 +79,22 @@ class Server:
         self.close()
 
 
-def _bound(host: str, port: int, *, shared: bool) -> socket.socket:
+def _bound_socket(host: str, port: int, *, shared: bool) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    one = socket.socket(family, socket.SOCK_STREAM)
+    bound = socket.socket(family, socket.SOCK_STREAM)
     try:
-        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if shared:
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        one.bind((host, port))
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        bound.bind((host, port))
     except OSError as error:
-        one.close()
-        raise ConfigError(f"port {port} of {host} cannot be served: {error.strerror}; choose another one") from error
-    return one
+        bound.close()
+        raise ConfigError(f"port {port} of {host} cannot be opened: {error.strerror}; choose another one") from error
+    return bound
 
 
-def _reached_as(host: str) -> str:
-    """What other machines can connect to, where all addresses of this one are served."""
+def _reachable_host(host: str) -> str:
+    """Return a host that other machines can connect to, even if the server listens on all addresses."""
     if host in ("0.0.0.0", "::"):
         return socket.getfqdn()
     return f"[{host}]" if ":" in host else host

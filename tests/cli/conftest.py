@@ -1,12 +1,15 @@
-"""Each test is in a folder of its own, with its log; commands run in this process unless a test starts another."""
+"""Each test has its own directory and log. Commands run in this process unless a test starts another one."""
 
 from __future__ import annotations
 
 import json
 import os
+import pty
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +64,20 @@ def start() -> Iterator[Start]:
         process.communicate()
 
 
+def on_terminal(start: Start, *arguments: str) -> list[str]:
+    """The lines that a terminal shows, without colours."""
+    ours, theirs = pty.openpty()
+    process = start(*arguments, stdin=subprocess.DEVNULL, stdout=theirs)
+    os.close(theirs)
+    shown = b""
+    with suppress(OSError):  # raised when the process has closed its end
+        while read := os.read(ours, 65536):
+            shown += read
+    os.close(ours)
+    assert process.wait(10) == 0
+    return re.sub(r"\x1b\[\d*m", "", shown.decode()).splitlines()
+
+
 @pytest.fixture
 def log(folder: Path) -> Iterator[Log]:
     log = open_log()
@@ -69,6 +86,6 @@ def log(folder: Path) -> Iterator[Log]:
 
 
 def objects(result: Result) -> list[Any]:
-    """What was printed, an object a line."""
+    """Return the printed JSON objects, one per line."""
     assert result.exit_code == 0, result.output
     return [json.loads(line) for line in result.stdout.splitlines()]

@@ -1,4 +1,4 @@
-"""streamtopo completion: scripts for the shells, and what they complete."""
+"""streamtopo completion: scripts for the shells, and their completions."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_groups_are_completed(log: Log) -> None:
     assert completed("groups", "describe", "w") == ["wordcount"]
 
 
-def test_where_there_is_no_log_nothing_is_completed_or_made(folder: Path) -> None:
+def test_without_a_log_nothing_is_completed_or_created(folder: Path) -> None:
     assert completed("consume", "") == []
     assert list(folder.iterdir()) == []
 

@@ -1,25 +1,20 @@
-"""streamtopo consume: what is shown, in which order and form; pipes and Ctrl-C; the round trip through JSON."""
+"""streamtopo consume: order and format of the output; pipes and Ctrl-C; the round trip through JSON."""
 
 from __future__ import annotations
 
 import json
-import os
-import pty
-import re
 import signal
-import subprocess
-from contextlib import suppress
 
 import pytest
 
-from streamtopo.cli.reading import everything, first, news
-from streamtopo.cli.record_json import Record, line_of, record_of, shown_key, shown_value
-from streamtopo.cli.record_text import text_of, time_of
-from streamtopo.cli.shapes import Shapes, shapes_of
+from streamtopo.cli.shared.declared_types import DeclaredTypes, declared_types
+from streamtopo.cli.shared.record_json import TopicRecord, from_line, key_to_json, to_line, value_to_json
+from streamtopo.cli.shared.record_text import bytes_to_text, time_text
+from streamtopo.cli.shared.topic_reader import follow_from, limited, read_to_ends
 from streamtopo.engine.loading import load_topology
 from streamtopo.logs import Log, Topic
 from streamtopo.records import Columns, Headers, TopicPartition
-from tests.cli.conftest import Run, Start, objects
+from tests.cli.conftest import Run, Start, objects, on_terminal
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 FORTY_TWO = (42).to_bytes(8, "big")
@@ -27,20 +22,20 @@ FORTY_TWO = (42).to_bytes(8, "big")
 
 @pytest.fixture
 def log(log: Log) -> Log:
-    """With a topic "t": "a" and "c" in its first partition, "b" in its second."""
+    """A log with a topic "t": "a" and "c" in its first partition, "b" in its second."""
     log.create(Topic("t", 2))
     log.append(T0, Columns([b"k", None], [b"a", b"c"], [1, 3]))
     log.append(T1, Columns([b"k"], [b"b"], [2], [(("h", b"1"), ("h", b"\xff"))]))
     return log
 
 
-def test_everything_in_the_order_of_time(run: Run, log: Log) -> None:
+def test_all_records_are_ordered_by_time(run: Run, log: Log) -> None:
     expected = "k\ta\nk\tb\nnull\tc\n"
     assert run("consume", "t").stdout == expected
     assert run("consume", "t", "--from-beginning").stdout == expected
 
 
-def test_json_has_all_there_is(run: Run, log: Log) -> None:
+def test_json_has_all_parts_of_a_record(run: Run, log: Log) -> None:
     headers = [{"name": "h", "value": "1"}, {"name": "h", "value": "/w==", "encoding": "base64"}]
     assert objects(run("consume", "t", "--json")) == [
         {"key": "k", "value": "a", "partition": 0, "offset": 0, "timestamp": 1, "headers": []},
@@ -49,7 +44,7 @@ def test_json_has_all_there_is(run: Run, log: Log) -> None:
     ]
 
 
-def test_a_part_of_it(run: Run, log: Log) -> None:
+def test_records_can_be_limited(run: Run, log: Log) -> None:
     assert run("consume", "t", "--max", "2").stdout == "k\ta\nk\tb\n"
     assert run("consume", "t", "--max", "0", "--follow").stdout == ""
     assert run("consume", "t", "--partition", "1").stdout == "k\tb\n"
@@ -58,31 +53,31 @@ def test_a_part_of_it(run: Run, log: Log) -> None:
     assert 'topic "t" has the partitions 0 to 1' in result.stderr
 
 
-def test_gaps_and_deleted_beginnings_are_passed_over(run: Run, log: Log) -> None:
+def test_gaps_and_deleted_records_are_skipped(run: Run, log: Log) -> None:
     log.append(T0, Columns([b"x"] * 2000, [b"%d" % number for number in range(2000)], [9] * 2000))
     log.delete_before(T0, 1)
     log.compact(T0)  # type: ignore[attr-defined]
     assert run("consume", "t", "--partition", "0").stdout == "null\tc\nx\t1999\n"
 
 
-def test_many_records_all_come(run: Run, log: Log) -> None:
+def test_all_of_many_records_are_shown(run: Run, log: Log) -> None:
     log.create(Topic("many", 1))
     log.append(TopicPartition("many", 0), Columns([None] * 2345, [b"%d" % n for n in range(2345)], [7] * 2345))
     assert [row["value"] for row in objects(run("consume", "many", "--json"))] == list(range(2345))
 
 
-def test_what_is_deleted_while_it_is_shown_is_passed_over(log: Log) -> None:
+def test_records_deleted_in_the_meantime_are_skipped(log: Log) -> None:
     log.append(T0, Columns([None] * 2000, [b"%d" % number for number in range(2000)], [9] * 2000))
-    pages = everything(log, [T0], {T0: 2002})
+    pages = read_to_ends(log, [T0], {T0: 2002})
     shown = next(pages)
     log.delete_before(T0, 1502)
     shown += [record for page in pages for record in page]
     assert [record.offset for record in shown] == [*range(500), *range(1502, 2002)]
 
 
-def test_large_records_come_in_small_pages(log: Log) -> None:
+def test_pages_of_large_records_are_small(log: Log) -> None:
     log.append(T1, Columns([None] * 20, [b"x" * (1 << 20)] * 20, [9] * 20))
-    assert [len(page) for page in everything(log, [T1], {T1: 21})] == [5, 4, 4, 4, 4]
+    assert [len(page) for page in read_to_ends(log, [T1], {T1: 21})] == [5, 4, 4, 4, 4]
 
 
 # -- how bytes are shown
@@ -110,17 +105,17 @@ def test_large_records_come_in_small_pages(log: Log) -> None:
     ],
 )
 def test_a_value_is_json_or_text_or_base64(data: bytes | None, text: str, encoding: str | None) -> None:
-    assert shown_value(data) == (text, encoding)
+    assert value_to_json(data) == (text, encoding)
     assert data is None or json.loads(text) is not ...
 
 
 @pytest.mark.parametrize("data", [b' {"a":1}', b'{"a":\n1}', b" 42", b'"x" '])
 def test_a_key_that_is_json_with_spaces_around_is_text(data: bytes) -> None:
-    assert shown_key(data) == (json.dumps(data.decode()), None)
+    assert key_to_json(data) == (json.dumps(data.decode()), None)
 
 
 @pytest.mark.parametrize(
-    ("shape", "data", "shown"),
+    ("type_name", "data", "shown"),
     [
         ("int", FORTY_TWO, ("42", "int")),
         ("float", b"?\xf8\0\0\0\0\0\0", ("1.5", "float")),
@@ -131,13 +126,13 @@ def test_a_key_that_is_json_with_spaces_around_is_text(data: bytes) -> None:
         ("str", b'"x"', ('"\\"x\\""', None)),
     ],
 )
-def test_what_the_topology_declares_outweighs_what_bytes_look_like(
-    shape: str, data: bytes, shown: tuple[str, str | None]
+def test_declared_types_have_priority_over_the_look_of_bytes(
+    type_name: str, data: bytes, shown: tuple[str, str | None]
 ) -> None:
-    assert shown_value(data, shape) == shown
+    assert value_to_json(data, type_name) == shown
 
 
-def test_the_topology_says_what_is_a_number(run: Run, log: Log) -> None:
+def test_the_topology_declares_which_bytes_are_numbers(run: Run, log: Log) -> None:
     log.create(Topic("word-counts", 1))
     log.append(TopicPartition("word-counts", 0), Columns([b"7"], [FORTY_TWO], [5]))
     (row,) = objects(run("consume", "word-counts", "--json", "--app", "apps.wordcount"))
@@ -149,37 +144,40 @@ def test_the_topology_says_what_is_a_number(run: Run, log: Log) -> None:
 
 def test_a_topology_knows_its_internal_topics_and_no_others(run: Run, log: Log) -> None:
     topology = load_topology("apps.wordcount")
-    assert shapes_of(topology, "wordcount-counts-changelog") == Shapes("str", "int")
-    assert shapes_of(topology, "wordcount-counts-repartition") == Shapes("str", "str")
+    assert declared_types(topology, "wordcount-counts-changelog") == DeclaredTypes("str", "int")
+    assert declared_types(topology, "wordcount-counts-repartition") == DeclaredTypes("str", "str")
     result = run("consume", "t", "--app", "apps.wordcount")
     assert (result.exit_code, result.stdout) == (1, "")
     assert 'the topology "wordcount" neither reads nor writes "t"' in result.stderr
 
 
-def test_text_shows_what_is_no_text() -> None:
-    assert [text_of(data) for data in (None, b"a\xff", "é".encode())] == ["null", "a\\xff", "é"]
-    assert text_of(b"short", "int") == "short"
+def test_bytes_that_are_not_text_are_shown_in_text() -> None:
+    assert [bytes_to_text(data) for data in (None, b"a\xff", "é".encode())] == ["null", "a\\xff", "é"]
+    assert bytes_to_text(b"short", "int") == "short"
 
 
-def test_a_time_that_no_calendar_has_is_a_number() -> None:
-    assert time_of(2**62) == str(2**62)
-    assert len(time_of(1_700_000_000_000)) == len("2023-11-14 22:13:20.000")
+def test_a_time_outside_of_the_calendar_is_shown_as_a_number() -> None:
+    assert time_text(2**62) == str(2**62)
+    assert len(time_text(1_700_000_000_000)) == len("2023-11-14 22:13:20.000")
 
 
 # -- round trip
 
 
-@pytest.mark.parametrize("shapes", [Shapes(), Shapes("int", "float"), Shapes("str", "str"), Shapes("bool", "int")])
-def test_a_line_of_json_says_what_the_bytes_were(shapes: Shapes) -> None:
+@pytest.mark.parametrize(
+    "types",
+    [DeclaredTypes(), DeclaredTypes("int", "float"), DeclaredTypes("str", "str"), DeclaredTypes("bool", "int")],
+)
+def test_a_line_of_json_restores_the_bytes(types: DeclaredTypes) -> None:
     datas = [None, b"", b"k", b"42", b"1e400", b'"q"', b"null", b"{}", b'{"a": 1.10, "b":[1]}', b"\xff\0", FORTY_TWO]
     datas += [b"\1", b"?\xf8\0\0\0\0\0\0", b"\x7f\xf8\0\0\0\0\0\0", "é\u2028\r\n".encode(), b"True", b'{"a":1,"a":2}']
     for key in [*datas, b" 42", b'{"a":\n1}']:
         for value in datas:
-            record = Record(0, 0, key, value, -5, (("h", b"\xff"), ("h", b"null"), ("é", b"")))
-            assert record_of(line_of(record, shapes).encode(), 0) == record
+            record = TopicRecord(0, 0, key, value, -5, (("h", b"\xff"), ("h", b"null"), ("é", b"")))
+            assert from_line(to_line(record, types).encode(), 0) == record
 
 
-def test_what_consume_prints_produce_writes(start: Start, run: Run, log: Log) -> None:
+def test_produce_writes_what_consume_prints(start: Start, run: Run, log: Log) -> None:
     log.create(Topic("copy", 2))
     consumer = start("consume", "t", "--json")
     assert consumer.stdout
@@ -197,23 +195,23 @@ def test_what_consume_prints_produce_writes(start: Start, run: Run, log: Log) ->
 # -- following
 
 
-def test_news_come_after_what_was_there(log: Log) -> None:
-    pages = news(log, {T0: 1, T1: 1})
+def test_new_records_follow_the_existing_ones(log: Log) -> None:
+    pages = follow_from(log, {T0: 1, T1: 1})
     assert [record.value for record in next(pages)] == [b"c"]
     log.append(T1, Columns([None] * 2, [b"d", b"e"], [4, 5]))
     assert [(record.value, record.offset) for record in next(pages)] == [(b"d", 1), (b"e", 2)]
 
 
-def test_what_was_deleted_before_it_was_read_is_left_out(log: Log) -> None:
-    pages = news(log, {T0: 0})
+def test_records_deleted_before_reading_are_skipped(log: Log) -> None:
+    pages = follow_from(log, {T0: 0})
     log.delete_before(T0, 1)
     assert [record.value for record in next(pages)] == [b"c"]
 
 
-def test_the_first_records_are_not_followed_by_waiting(log: Log) -> None:
-    pages = first(news(log, {T0: 0, T1: 0}), 3)
+def test_reading_stops_at_the_limit_without_waiting(log: Log) -> None:
+    pages = limited(follow_from(log, {T0: 0, T1: 0}), 3)
     assert [record.value for page in pages for record in page] == [b"a", b"c", b"b"]
-    pages = first(news(log, {T0: 0, T1: 0}), 1)
+    pages = limited(follow_from(log, {T0: 0, T1: 0}), 1)
     assert [record.value for page in pages for record in page] == [b"a"]
 
 
@@ -225,7 +223,7 @@ def test_ctrl_c_ends_with_130(start: Start, log: Log) -> None:
     assert (consumer.communicate(timeout=10), consumer.returncode) == ((b"", b""), 130)
 
 
-def test_a_reader_that_has_seen_enough_is_no_failure(start: Start, log: Log) -> None:
+def test_a_closed_pipe_is_not_a_failure(start: Start, log: Log) -> None:
     log.append(T0, Columns([None] * 50_000, [b"x" * 20] * 50_000, [9] * 50_000))
     consumer = start("consume", "t", "--json")
     assert consumer.stdout
@@ -236,14 +234,14 @@ def test_a_reader_that_has_seen_enough_is_no_failure(start: Start, log: Log) -> 
 
 
 @pytest.mark.parametrize("command", [("consume", "t", "--json"), ("consume", "t"), ("topics", "list")])
-def test_where_nothing_can_be_written_that_is_one_message(command: tuple[str, ...], start: Start, log: Log) -> None:
+def test_an_output_that_cannot_be_written_is_one_message(command: tuple[str, ...], start: Start, log: Log) -> None:
     with open("/dev/full", "wb") as full:
         failed = start(*command, stdout=full)
     assert failed.communicate(timeout=10)[1] == b"Error: [Errno 28] No space left on device\n"
     assert failed.returncode == 1
 
 
-def test_a_header_may_have_no_value(run: Run, log: Log) -> None:
+def test_a_header_can_have_a_null_value(run: Run, log: Log) -> None:
     headers: list[Headers] = [(("none", None), ("empty", b""))]
     log.append(T0, Columns([None], [b"d"], [9], headers))
     said = run("consume", "t", "--json")
@@ -255,21 +253,12 @@ def test_a_header_may_have_no_value(run: Run, log: Log) -> None:
 
 def test_a_header_that_is_null_in_json_is_null_in_json() -> None:
     line = b'{"value": "v", "headers": [{"name": "h", "value": null, "encoding": "json"}]}'
-    assert record_of(line, 0).headers == (("h", b"null"),)
+    assert from_line(line, 0).headers == (("h", b"null"),)
 
 
-def test_on_a_terminal_it_is_a_table(start: Start, log: Log) -> None:
+def test_records_are_a_table_on_a_terminal(start: Start, log: Log) -> None:
     log.append(T1, Columns([b"evil"], [b"\x1b[2J[bold]"], [4]))
-    ours, theirs = pty.openpty()
-    consumer = start("consume", "t", stdin=subprocess.DEVNULL, stdout=theirs)
-    os.close(theirs)
-    shown = b""
-    with suppress(OSError):  # how the other end of a terminal hears that it was closed
-        while read := os.read(ours, 65536):
-            shown += read
-    os.close(ours)
-    assert consumer.wait(10) == 0
-    lines = [line.split() for line in re.sub(r"\x1b\[\d*m", "", shown.decode()).splitlines()]
+    lines = [line.split() for line in on_terminal(start, "consume", "t")]
     assert lines[0] == ["time", "partition", "offset", "key", "value"]
     assert [line[2:] for line in lines[1:]] == [
         ["0", "0", "k", "a"],

@@ -16,7 +16,7 @@ T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 @pytest.fixture
 def member(log: Log) -> str:
-    """In a log with a topic "t" of two partitions, of which the first is partly processed; returns its id."""
+    """A member of a group that has processed a part of the first of two partitions; its id."""
     log.create(Topic("t", 2))
     log.append(T0, numbered(5))
     member = log.join("g", [("t",)])
@@ -32,8 +32,8 @@ def test_list_shows_members_and_lag(run: Run, member: str) -> None:
     ]
 
 
-def test_before_the_first_commit_nobody_knows_the_lag(run: Run, log: Log) -> None:
-    """Nothing is done yet, so 0 would be wrong."""
+def test_the_lag_is_unknown_before_the_first_commit(run: Run, log: Log) -> None:
+    """Nothing is processed yet, so 0 would be wrong."""
     log.create(Topic("t", 2))
     member = log.join("g", [("t",)])
     member.assignment()
@@ -59,7 +59,7 @@ def test_describe_shows_each_partition(run: Run, member: str) -> None:
     }
 
 
-def test_a_group_stays_without_members(run: Run, log: Log) -> None:
+def test_a_group_without_members_is_kept(run: Run, log: Log) -> None:
     log.create(Topic("t", 1))
     member = log.join("g", [("t",)])
     member.assignment()
@@ -68,7 +68,7 @@ def test_a_group_stays_without_members(run: Run, log: Log) -> None:
     assert run("groups", "describe", "g").stdout == "g: 0 members\nt\t0\t0\t0\t0\t-\n"
 
 
-def test_a_group_that_is_not_there(run: Run, log: Log) -> None:
+def test_an_unknown_group_is_an_error(run: Run, log: Log) -> None:
     result = run("groups", "describe", "x")
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr.startswith('Error: there is no group "x" in embedded:.streamtopo')

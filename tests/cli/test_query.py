@@ -1,4 +1,4 @@
-"""streamtopo query and worker --web-port: rows out of running workers, out of a pool, and from the disk after them."""
+"""streamtopo query and worker --web-port: rows of running workers, of a pool, and from the disk without a worker."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_without_a_worker_the_stores_are_read(run: Run, log: EmbeddedLog, start:
     worker = start()
     all_committed(log)
     refused = run("query", "counting", "counts")
-    assert (refused.exit_code, "start one of them with --web-port" in refused.stderr) == (1, True)
+    assert (refused.exit_code, "start each of them with --web-port" in refused.stderr) == (1, True)
     worker.process.kill()
     worker.end()
     assert asked(run) == COUNTS
@@ -102,7 +102,7 @@ def test_without_a_worker_the_stores_are_read(run: Run, log: EmbeddedLog, start:
     assert (wrong.exit_code, 'there is no store "count"; the topology has counts' in wrong.stderr) == (1, True)
 
 
-def test_a_pool_answers_at_one_port_and_outlives_a_process(
+def test_a_pool_answers_at_one_port_even_if_a_process_dies(
     run: Run, log: EmbeddedLog, start: Callable[..., Running]
 ) -> None:
     pool = start("--processes", "2", "--web-port", "0", "--web-token", "secret")
@@ -121,13 +121,13 @@ def test_a_pool_answers_at_one_port_and_outlives_a_process(
     assert asked(run, *token) == COUNTS
 
 
-def test_a_port_that_is_taken_is_said(log: EmbeddedLog, start: Callable[..., Running]) -> None:
+def test_a_used_port_is_an_error(log: EmbeddedLog, start: Callable[..., Running]) -> None:
     address = address_of(start("--web-port", "0"))
     port = address.rpartition(":")[2]
     code, said = start("--web-port", port).end()
     assert (code, said) == (
         1,
-        f"Error: port {port} of 127.0.0.1 cannot be served: Address already in use; choose another one\n",
+        f"Error: port {port} of 127.0.0.1 cannot be opened: Address already in use; choose another one\n",
     )
 
 
@@ -138,7 +138,7 @@ CHANGED = {
 
 
 @pytest.mark.parametrize("edit", CHANGED)
-def test_an_application_that_changed_says_so_and_leaves_nothing(
+def test_a_changed_application_is_an_error_and_creates_no_files(
     run: Run, log: EmbeddedLog, start: Callable[..., Running], folder: Path, edit: str
 ) -> None:
     worker = start()
@@ -157,8 +157,8 @@ def test_an_application_that_changed_says_so_and_leaves_nothing(
     assert [path for path in sorted(folder.rglob("*")) if path not in kept and "__pycache__" not in str(path)] == []
 
 
-def test_a_store_that_no_worker_has_run_with_leaves_nothing(run: Run, log: EmbeddedLog, folder: Path) -> None:
+def test_a_new_store_is_an_error_and_creates_no_files(run: Run, log: EmbeddedLog, folder: Path) -> None:
     kept = sorted(folder.rglob("*"))
     result = run("query", "counting", "counts", "key 1")
-    assert 'store "counts" has no rows yet, as no worker of "counting" has run with it; start one' in result.output
+    assert 'store "counts" has no rows yet: no worker of "counting" has run with it; start one' in result.output
     assert [path for path in sorted(folder.rglob("*")) if path not in kept and "__pycache__" not in str(path)] == []

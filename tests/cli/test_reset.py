@@ -1,4 +1,4 @@
-"""streamtopo reset: what it shows, moves and deletes, and when it does nothing."""
+"""streamtopo reset: what it shows, moves and deletes, and when it refuses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from streamtopo import Worker
-from streamtopo.engine.fingerprint import note_of, unfinished
+from streamtopo.engine.compatibility.fingerprint import note_of, unfinished
 from streamtopo.engine.loading import load_topology
 from streamtopo.errors import FingerprintError
 from streamtopo.logs import Log, Topic
@@ -35,7 +35,7 @@ INTERNAL = ["counting-counts-changelog", "counting-counts-repartition"]
 
 @pytest.fixture
 def counted(folder: Path, log: Log) -> Iterator[Log]:
-    """A log where the application counted three records, of the times 0, 10 and 20, and one of another topic."""
+    """A log in which the application has counted three records, with times 0, 10 and 20, and one of another topic."""
     (folder / "counting.py").write_text(COUNTING)
     for name in ("in", "other", "out", "everywhere"):
         log.create(Topic(name, 1))
@@ -66,11 +66,11 @@ def positions(log: Log) -> dict[str, int]:
 FIRST = [(b"a", 1), (b"b", 1), (b"a", 2)]
 
 
-def test_everything_is_done_again_from_the_beginning(run: Run, counted: Log, folder: Path) -> None:
+def test_all_input_is_processed_again(run: Run, counted: Log, folder: Path) -> None:
     assert counts(counted) == FIRST
     result = run("reset", APP)
     assert result.exit_code == 0, result.output
-    assert result.stderr == "counting: done; start the workers when you like\n"
+    assert result.stderr == "counting: done; the workers can be started\n"
     assert not list(folder.glob(".streamtopo/state/counting/*"))
     assert sorted(counted.topics()) == ["everywhere", "in", "other", "out"]
     assert positions(counted) == {"in/0": 0, "other/0": 0}
@@ -78,7 +78,7 @@ def test_everything_is_done_again_from_the_beginning(run: Run, counted: Log, fol
     assert counts(counted) == FIRST * 2
 
 
-def test_a_changelog_that_is_kept_gives_its_rows_back(run: Run, counted: Log) -> None:
+def test_a_kept_changelog_restores_its_rows(run: Run, counted: Log) -> None:
     changelog, repartition = INTERNAL
     assert run("reset", APP, "--internal-topics", repartition).exit_code == 0
     assert changelog in counted.topics()
@@ -87,7 +87,7 @@ def test_a_changelog_that_is_kept_gives_its_rows_back(run: Run, counted: Log) ->
     assert counts(counted) == [*FIRST, (b"a", 3), (b"b", 2), (b"a", 4)]
 
 
-def test_a_dry_run_shows_it_and_does_nothing(run: Run, counted: Log) -> None:
+def test_a_dry_run_only_shows_the_changes(run: Run, counted: Log) -> None:
     before = (positions(counted), counted.topics(), counted.note("counting/fingerprint"))
     result = run("reset", APP, "--dry-run", "--shift-by", "-1")
     assert result.stdout.splitlines() == [
@@ -97,7 +97,7 @@ def test_a_dry_run_shows_it_and_does_nothing(run: Run, counted: Log) -> None:
         f"delete topic\t{INTERNAL[1]}\t-\t-",
         "delete state\t.streamtopo/state/counting/counts-0\t-\t-",
     ]
-    assert result.stderr == "counting: nothing is changed, as this is a dry run\n"
+    assert result.stderr == "counting: dry run, nothing was changed\n"
     assert (positions(counted), counted.topics(), counted.note("counting/fingerprint")) == before
     assert objects(run("reset", APP, "--dry-run", "--json"))[0][0] == {
         "action": "move",
@@ -125,19 +125,19 @@ def test_a_dry_run_shows_it_and_does_nothing(run: Run, counted: Log) -> None:
         (["--shift-by", "5"], 3),
     ],
 )
-def test_where_to_is_said_in_many_ways(target: list[str], offset: int, run: Run, counted: Log) -> None:
+def test_the_position_can_be_given_in_many_ways(target: list[str], offset: int, run: Run, counted: Log) -> None:
     result = run("reset", APP, "--input-topics", "in", *target)
     assert result.exit_code == 0, result.output
     assert positions(counted) == {"in/0": offset, "other/0": 1}
 
 
-def test_what_was_deleted_is_not_gone_back_to(run: Run, counted: Log) -> None:
+def test_positions_of_deleted_records_are_not_used(run: Run, counted: Log) -> None:
     counted.delete_before(IN, 2)
     assert run("reset", APP, "--to-offset", "1").exit_code == 0
     assert positions(counted) == {"in/0": 2, "other/0": 1}
 
 
-def test_offsets_come_from_a_file(run: Run, counted: Log, folder: Path) -> None:
+def test_offsets_can_be_read_from_a_file(run: Run, counted: Log, folder: Path) -> None:
     (folder / "offsets.csv").write_text("in,0,2\n")
     assert run("reset", APP, "--from-file", "offsets.csv").exit_code == 0
     assert positions(counted) == {"in/0": 2, "other/0": 1}
@@ -149,20 +149,20 @@ def test_offsets_come_from_a_file(run: Run, counted: Log, folder: Path) -> None:
         (
             ["--input-topics", "in,out"],
             1,
-            '"counting" does not read the topic "out"; of those there are, these: in, other',
+            '"counting" does not read the topic "out"; it has: in, other',
         ),
         (["--input-topics", "everywhere"], 1, "does not read the topic"),
-        (["--internal-topics", "in"], 1, '"counting" has no internal topic "in"; of those there are, these: counting-'),
-        (["--input-topics", ","], 2, "it names no topic"),
-        (["--to-latest", "--shift-by", "3"], 2, "--to-latest and --shift-by say different things"),
-        (["--to-datetime", "yesterday"], 2, "Invalid isoformat string: 'yesterday'"),
+        (["--internal-topics", "in"], 1, '"counting" has no internal topic "in"; it has: counting-'),
+        (["--input-topics", ","], 2, "give at least one topic"),
+        (["--to-latest", "--shift-by", "3"], 2, "--to-latest and --shift-by cannot be combined"),
+        (["--to-datetime", "yesterday"], 2, "'yesterday' is not a time; give one such as 2026-01-31"),
         (["--by-duration", "P"], 2, "'P' is not a duration"),
         (["--from-file", "counting.py"], 2, "which is not TOPIC,PARTITION,OFFSET"),
         (["--from-file", "empty.csv"], 2, "empty.csv has no line TOPIC,PARTITION,OFFSET"),
-        (["--from-file", "beyond.csv"], 1, "partition in/7 is in the file, and not among those to move"),
+        (["--from-file", "beyond.csv"], 1, "the file names partition in/7, which is not being reset"),
     ],
 )
-def test_what_is_refused_changes_nothing(
+def test_a_refused_reset_changes_nothing(
     arguments: list[str], code: int, said: str, run: Run, counted: Log, folder: Path
 ) -> None:
     (folder / "empty.csv").write_text("\n")
@@ -172,7 +172,7 @@ def test_what_is_refused_changes_nothing(
     assert positions(counted) == {"in/0": 3, "other/0": 1, f"{INTERNAL[1]}/0": 3}
 
 
-def test_it_refuses_while_a_worker_is_at_work_and_waits_for_one_that_stops(
+def test_it_refuses_while_a_worker_is_running_and_waits_for_one_that_stops(
     run: Run, start: Start, counted: Log
 ) -> None:
     worker = start("worker", APP)
@@ -188,7 +188,7 @@ def test_it_refuses_while_a_worker_is_at_work_and_waits_for_one_that_stops(
 
 
 def test_a_store_in_use_is_not_deleted_and_the_log_is_left_alone(run: Run, counted: Log) -> None:
-    from streamtopo.stores.directory import StateDirectory
+    from streamtopo.stores.backends.directory import StateDirectory
 
     held = StateDirectory(".streamtopo/state", "counting").open(["counts"], 0)
     result = run("reset", APP)
@@ -199,13 +199,13 @@ def test_a_store_in_use_is_not_deleted_and_the_log_is_left_alone(run: Run, count
     work(counted)
 
 
-def test_what_is_no_state_stays_in_the_state_directory(run: Run, counted: Log, folder: Path) -> None:
+def test_other_files_stay_in_the_state_directory(run: Run, counted: Log, folder: Path) -> None:
     (folder / ".streamtopo/state/counting/mine").mkdir()
     assert run("reset", APP).exit_code == 0
     assert [path.name for path in (folder / ".streamtopo/state/counting").iterdir()] == ["mine"]
 
 
-def test_one_that_was_killed_half_way_is_to_be_done_again_before_a_worker_starts(run: Run, counted: Log) -> None:
+def test_a_killed_reset_must_be_repeated_before_a_worker_starts(run: Run, counted: Log) -> None:
     note = note_of(load_topology(APP))
     counted.write_note(note, unfinished(counted.note(note)))
     counted.delete(INTERNAL[0])
@@ -216,7 +216,7 @@ def test_one_that_was_killed_half_way_is_to_be_done_again_before_a_worker_starts
     assert counts(counted) == FIRST * 2
 
 
-def test_internal_topics_of_an_earlier_version_go_too(run: Run, counted: Log, folder: Path) -> None:
+def test_internal_topics_of_earlier_versions_are_deleted_too(run: Run, counted: Log, folder: Path) -> None:
     (folder / "counting.py").write_text(COUNTING.replace('name="counts"', 'name="totals"'))
     del sys.modules["counting"]
     shown = [line.split("\t")[1] for line in run("reset", APP, "--dry-run").stdout.splitlines()]

@@ -11,17 +11,19 @@ import pytest
 
 from streamtopo.logs import Log, Topic
 from streamtopo.records import TopicPartition
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run, Start, on_terminal
 from tests.logs.records import rows
 
 NO_LOG = 'there is no log at "embedded:.streamtopo" yet'
 
 
 @pytest.mark.parametrize("command", [("topics", "list"), ("groups", "list")])
-def test_where_there_is_no_log_a_list_is_empty_and_says_so(command: tuple[str, ...], run: Run, folder: Path) -> None:
+def test_without_a_log_a_list_is_empty_and_says_so(command: tuple[str, ...], run: Run, folder: Path) -> None:
     result = run(*command)
     assert (result.exit_code, result.stdout) == (0, "")
-    assert result.stderr == f"{NO_LOG}; it comes with its first topic: streamtopo topics create NAME --partitions 4\n"
+    assert (
+        result.stderr == f"{NO_LOG}; it is created with its first topic: streamtopo topics create NAME --partitions 4\n"
+    )
     assert run(*command, "--json").stdout == "[]\n"
     assert list(folder.iterdir()) == []
 
@@ -29,14 +31,16 @@ def test_where_there_is_no_log_a_list_is_empty_and_says_so(command: tuple[str, .
 @pytest.mark.parametrize(
     "command", [("topics", "describe", "t"), ("topics", "delete", "t"), ("produce", "t"), ("consume", "t")]
 )
-def test_where_there_is_no_log_other_commands_fail(command: tuple[str, ...], run: Run, folder: Path) -> None:
+def test_without_a_log_other_commands_fail(command: tuple[str, ...], run: Run, folder: Path) -> None:
     result = run(*command)
     assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr.startswith(f"Error: {NO_LOG}; name another with --log, or create it: streamtopo topics create")
+    assert result.stderr.startswith(
+        f"Error: {NO_LOG}; give another one with --log, or create it: streamtopo topics create"
+    )
     assert list(folder.iterdir()) == []
 
 
-def test_create_makes_the_log_too(run: Run, log: Log) -> None:
+def test_create_creates_the_log_too(run: Run, log: Log) -> None:
     result = run(
         "topics", "create", "t", "--partitions", "1", "--config", "cleanup.policy=compact", "--config", "a=b=c"
     )
@@ -44,15 +48,13 @@ def test_create_makes_the_log_too(run: Run, log: Log) -> None:
     assert log.topics()["t"][:3] == ("t", 1, {"cleanup.policy": "compact", "a": "b=c"})
 
 
-def test_creating_twice_is_creating_once(run: Run) -> None:
+def test_creating_a_topic_twice_changes_nothing(run: Run) -> None:
     command = ("topics", "create", "t", "--partitions", "2")
     assert run(*command).exit_code == 0
     again, more, other = run(*command), run(*command[:-1], "3"), run(*command, "--config", "retention.ms=5")
-    assert again.stdout == 'topic "t" was there already: 2 partitions in embedded:.streamtopo\n'
+    assert again.stdout == 'topic "t" exists already: 2 partitions in embedded:.streamtopo\n'
     assert (more.exit_code, other.exit_code) == (1, 1)
-    assert more.stderr == (
-        'Error: topic "t" exists with 2 partitions, not 3; delete it first or ask for as many as it has\n'
-    )
+    assert more.stderr == 'Error: topic "t" exists with 2 partitions, not 3; delete it first, or create it with 2\n'
     assert "exists with the config {}, not {'retention.ms': '5'}" in other.stderr
 
 
@@ -64,10 +66,10 @@ def test_creating_twice_is_creating_once(run: Run) -> None:
         (["t", "--partitions", "100000000"], 2, "100000000 is not in the range 1<=x<=10000"),
         (["t", "--partitions", "1", "--config", "compact"], 2, '"compact" is not KEY=VALUE'),
         (["t/u", "--partitions", "1"], 1, 'topic "t/u" is not a legal name'),
-        (["t", "--partitions", "1", "--config", "retention.ms=1d"], 1, "a value that is no number"),
+        (["t", "--partitions", "1", "--config", "retention.ms=1d"], 1, "a value that is not a number"),
     ],
 )
-def test_what_create_refuses(arguments: list[str], code: int, said: str, run: Run) -> None:
+def test_create_refuses_invalid_topics(arguments: list[str], code: int, said: str, run: Run) -> None:
     result = run("topics", "create", *arguments)
     assert (result.exit_code, result.stdout) == (code, "")
     assert said in result.stderr
@@ -95,7 +97,7 @@ def test_describe_shows_where_partitions_start_and_end(run: Run, log: Log) -> No
     }
 
 
-def test_delete_takes_the_topic_away(run: Run, log: Log) -> None:
+def test_delete_deletes_the_topic(run: Run, log: Log) -> None:
     log.create(Topic("t", 2))
     assert run("topics", "delete", "t").stdout == 'topic "t" deleted from embedded:.streamtopo\n'
     assert log.topics() == {}
@@ -111,15 +113,23 @@ LIST, CREATE = (
     ("command", "hint"),
     [("topics describe", LIST), ("topics delete", LIST), ("consume", LIST), ("produce", CREATE)],
 )
-def test_a_topic_that_is_not_there_is_named_with_the_nearest(command: str, hint: str, run: Run, log: Log) -> None:
+def test_an_unknown_topic_is_an_error_with_a_suggestion(command: str, hint: str, run: Run, log: Log) -> None:
     log.create(Topic("sentences", 1))
     near, far = run(*command.split(), "sentence"), run(*command.split(), "x")
     assert (near.exit_code, far.exit_code) == (1, 1)
     assert near.stderr == (
         'Error: there is no topic "sentence" in embedded:.streamtopo; did you mean "sentences"? '
-        f"Else {hint.format('sentence')}\n"
+        f"If not, {hint.format('sentence')}\n"
     )
     assert far.stderr == f'Error: there is no topic "x" in embedded:.streamtopo; {hint.format("x")}\n'
+
+
+@pytest.mark.parametrize("command", ["topics describe", "consume", "produce", "groups describe"])
+def test_a_suggested_command_is_for_the_log_that_was_given(command: str, run: Run, log: Log) -> None:
+    given = run(*command.split(), "x", "--log", "embedded:.streamtopo?synchronous=normal")
+    assert given.stderr.endswith(" --log 'embedded:.streamtopo?synchronous=normal'\n")
+    missing = run(*command.split(), "x", "--log", "embedded:other")
+    assert missing.stderr.endswith("streamtopo topics create NAME --partitions 4 --log embedded:other\n")
 
 
 # -- plan
@@ -144,7 +154,7 @@ def lines(run: Run, app: str = "apps.wordcount") -> list[list[str]]:
     return [line.split("\t") for line in result.stdout.splitlines()]
 
 
-def test_a_plan_for_an_empty_folder_makes_nothing(run: Run, folder: Path) -> None:
+def test_a_plan_in_an_empty_directory_creates_nothing(run: Run, folder: Path) -> None:
     assert [line[:4] for line in lines(run)] == [
         ["sentences", "source", "-", "missing"],
         ["word-counts", "sink", "-", "missing"],
@@ -154,7 +164,7 @@ def test_a_plan_for_an_empty_folder_makes_nothing(run: Run, folder: Path) -> Non
     assert list(folder.iterdir()) == []
 
 
-def test_a_plan_where_sources_are_there_has_counts(run: Run, log: Log) -> None:
+def test_a_plan_with_existing_sources_has_partition_counts(run: Run, log: Log) -> None:
     log.create(Topic("sentences", 3))
     log.create(Topic("wordcount-counts-changelog", 3, CHANGELOG))
     assert json.loads(run("topics", "plan", "apps.wordcount", "--json").stdout) == [
@@ -203,19 +213,19 @@ def test_a_plan_knows_patterns_and_topics_that_are_read_and_written(run: Run, lo
     ]
 
 
-def test_verify_lists_damage_and_fails_where_there_is_any(run: Run, log: Log, folder: Path) -> None:
+def test_verify_lists_damage_and_fails_if_there_is_any(run: Run, log: Log, folder: Path) -> None:
     log.create(Topic("t", 1))
     log.create(Topic("u", 1))
     for number in range(2):
         log.append(TopicPartition("t", 0), rows(b"%d" % number))
     result = run("topics", "verify")
-    assert (result.exit_code, result.stdout) == (0, "read 2 batches with 2 records that are whole\n")
+    assert (result.exit_code, result.stdout) == (0, "read 2 batches with 2 records that are intact\n")
     with closing(sqlite3.connect(folder / ".streamtopo" / "log.db")) as connection, connection:
         connection.execute("UPDATE batches SET appended = 1 WHERE last_offset = 0")
     result = run("topics", "verify")
     assert (result.exit_code, result.stdout) == (1, "t\t0\t0\t0\tits checksum is wrong\n")
     assert result.stderr.startswith(
-        "damage in 1 place; read 1 batch with 1 record that are whole; restore a copy of the log, or"
+        "damage in 1 place; read 1 batch with 1 record that are intact; restore a copy of the log, or"
     )
     found = json.loads(run("topics", "verify", "t", "--json").stdout)
     assert found == {
@@ -229,3 +239,32 @@ def test_verify_lists_damage_and_fails_where_there_is_any(run: Run, log: Log, fo
     for url in ("kafka://127.0.0.1:1", "/a/path"):
         error = f'only an embedded log can be verified (--log embedded:DIRECTORY), not "{url}"'
         assert error in run("topics", "verify", "--log", url).stderr
+
+
+# -- on a terminal
+
+
+def test_on_a_terminal_a_config_is_below_its_topic_and_no_line_is_too_long(
+    start: Start, log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    log.create(Topic("sentences", 4))
+    log.create(Topic("wordcount-counts-changelog", 4, CHANGELOG))
+    assert on_terminal(start, "topics", "list") == [
+        "topic                       partitions",
+        "sentences                   4",
+        "wordcount-counts-changelog  4",
+        "    cleanup.policy=compact, message.timestamp.type=CreateTime,",
+        "    message.timestamp.after.max.ms=9223372036854775807",
+    ]
+    assert on_terminal(start, "topics", "plan", "apps.wordcount") == [
+        "topic                         kind         partitions  state",
+        "sentences                     source       4           exists",
+        "word-counts                   sink         -           missing",
+        "wordcount-counts-repartition  repartition  4           to create",
+        "    cleanup.policy=delete, retention.ms=-1, segment.bytes=52428800,",
+        "    message.timestamp.type=CreateTime, message.timestamp.after.max.ms=9223372036854775807",
+        "wordcount-counts-changelog    changelog    4           exists",
+        "    cleanup.policy=compact, message.timestamp.type=CreateTime,",
+        "    message.timestamp.after.max.ms=9223372036854775807, delete.retention.ms=600000",
+    ]

@@ -1,4 +1,4 @@
-"""Workers as their users start them: processes with a terminal, or without, that get signals."""
+"""Workers in processes of their own, with or without a terminal, that receive signals."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ stream.group_by_key().count(name="counts").to_stream().to("out")
 
 
 class Running:
-    """`streamtopo worker …` in a folder, in a process group of its own; what it writes is collected."""
+    """`streamtopo worker …` in a directory, in a process group of its own, with its output."""
 
     def __init__(self, folder: Path, *arguments: str) -> None:
         self.process = subprocess.Popen(
@@ -66,11 +66,11 @@ class Running:
         return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
     def interrupt(self) -> None:
-        """Ctrl-C: every process of the group gets the signal."""
+        """Press Ctrl-C: every process of the group gets the signal."""
         os.killpg(self.process.pid, signal.SIGINT)
 
     def end(self) -> tuple[int, str]:
-        """Its exit code, and its standard error."""
+        """Return its exit code and its standard error."""
         code = self.process.wait(PATIENCE)
         for reader in self._readers:
             reader.join(PATIENCE)
@@ -94,8 +94,9 @@ def _collect(stream: IO[str], lines: list[str]) -> threading.Thread:
 
 
 def application(folder: Path, look: str = "pass") -> str:
-    """An application that counts by key; `look` is what it does with each value. Returns its name."""
+    """Write an application that counts by key; `look` is its code for each value. Return its name."""
     (folder / "counting.py").write_text(COUNTING.format(look=look))
+    sys.modules.pop("counting", None)  # one of another test
     return "counting"
 
 
@@ -117,7 +118,7 @@ def send(log: EmbeddedLog, keys: Iterable[str]) -> None:
 
 
 def outputs(log: EmbeddedLog) -> dict[str, list[int]]:
-    """What came out for each key, in order."""
+    """Return the outputs for each key, in order."""
     found: dict[str, list[int]] = {}
     for partition in range(log.topics()["out"].partitions):
         batch = log.read(TopicPartition("out", partition), 0, 1 << 60)
@@ -127,7 +128,7 @@ def outputs(log: EmbeddedLog) -> dict[str, list[int]]:
 
 
 def committed(log: EmbeddedLog) -> int:
-    """How many records of "in" are behind the group's positions."""
+    """How many records of "in" come after the group's positions."""
     state = log.groups().get("counting")
     return sum(position.offset for position in state.positions.values()) if state else 0
 

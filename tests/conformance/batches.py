@@ -1,4 +1,4 @@
-"""Cases sent all at once: which can be, where they are cut in two, and what Kafka Streams answered to that."""
+"""Cases sent in batches: which ones can be, where they are cut in two, and what Kafka Streams answered."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from streamtopo import Topology
-from streamtopo.topology import ProcessorNode
-from tests.conformance.runner import Case, Entry, Row, Run, rows_of, unlike
+from streamtopo.topology.nodes import ProcessorNode
+from tests.conformance.runner import Case, Entry, Row, Run, row_differences, rows_of
 
 
 class Answer(NamedTuple):
-    """What Kafka Streams gave for a batch; an error where it could not be asked."""
+    """What Kafka Streams gave for a batch; an error if it could not be asked."""
 
     rows: list[Row]
     error: str | None = None
 
 
 Answers = dict[tuple[str, int], Answer]
-"""By the case's id and the place of the cut."""
+"""By the case's id and the position of the cut."""
 
 
 def records(case: Case) -> list[Entry]:
-    """The case's records in one list; empty if it does more than send records."""
+    """Return the case's records as one list, or an empty list if the case does more than send records."""
     params, inputs = case["params"], case["inputs"]
     if params.get("describe") or any("topic" not in entry and "batch" not in entry for entry in inputs):
         return []
@@ -64,7 +64,7 @@ def _answer(case: Case, answer: dict[str, Any]) -> Answer:
 
 
 def answer_for(case: Case, cut: int, answers: Answers) -> Answer:
-    """The recorded one; without it, records of one topic must give the same rows however they are sent."""
+    """Return the recorded answer. If there is none, records of one topic must give the same rows in any batches."""
     if (case["id"], cut) in answers:
         return answers[case["id"], cut]
     if len({record["topic"] for record in records(case)}) == 1:
@@ -75,7 +75,7 @@ def answer_for(case: Case, cut: int, answers: Answers) -> Answer:
 def differences(case: Case, cut: int, answer: Answer, *, ordered: bool, chunk: int = 10_000) -> list[str]:
     run = Run(case, chunk=chunk)
     got = [row for part in parts(records(case), cut) for row in run.feed({"batch": part})]
-    found = unlike(answer.rows, got, ordered=ordered and case["order"] == "strict")
+    found = row_differences(answer.rows, got, ordered=ordered and case["order"] == "strict")
     return [f"batches cut at {cut}, chunks of {chunk}\n{difference}" for difference in found]
 
 
@@ -88,7 +88,7 @@ class Comparison(Enum):
     ROWS = "batches compared"
     SETS = "batches compared as sets: equal timestamps in different topics"
     NOT_TIED = "batches not compared: equal timestamps in different topics meet in a store or a processor"
-    NOT_FED = "batches not compared: a task reads a topic of its own application beside another"
+    NOT_FED = "batches not compared: a task reads a topic of its own application together with other topics"
     NOT_KNOWN = "batches not compared: no answer from Kafka Streams' test driver, or none recorded"
 
 
@@ -106,13 +106,13 @@ def comparison(topology: Topology, case: Case, cut: int, answer: Answer) -> Comp
 
 
 def _remembers(topology: Topology) -> bool:
-    """Whether a row can depend on those before it."""
+    """Return whether a row can depend on the rows before it."""
     users = (node.operator.records for node in topology.nodes.values() if isinstance(node, ProcessorNode))
     return bool(topology.stores) or any(users)
 
 
 def _feeds_itself(topology: Topology) -> bool:
-    """When records reach an internal topic does not depend on the timestamps in the others."""
+    """Return whether a task reads an internal topic and another one: then time does not define the order of records."""
     written = {sink.topic for sink in topology.sinks}
     for part in topology.subtopologies():
         read = {topic for source in part.sources for topic in source.topics}
@@ -122,7 +122,7 @@ def _feeds_itself(topology: Topology) -> bool:
 
 
 def _tied(topology: Topology, part: list[Entry]) -> bool:
-    """Whether a task ever has to choose between two topics whose next records have the same timestamp."""
+    """Return whether a task ever has to choose between two topics whose next records have the same timestamp."""
     tasks: dict[int, dict[str, deque[int]]] = defaultdict(lambda: defaultdict(deque))
     for record in part:
         for task in topology.subtopologies():

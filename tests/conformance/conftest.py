@@ -1,4 +1,4 @@
-"""Hands out the cases of a folder, and closes with a count for each operator."""
+"""Provide the cases of a folder to the tests, and print the results for each operator at the end."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def answers(request: pytest.FixtureRequest) -> Answers:
     return load(_folder(request.config), _cases(request.config))
 
 
-# -- the closing count
+# -- the final table
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     counts: dict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
     tallies: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
-    for outcome, properties, reason in _judged(terminalreporter):
+    for outcome, properties, reason in _results(terminalreporter):
         counts[properties["operator"]][properties["sent"], outcome] += 1
         tallies.update(properties.get("batches", {}))
         reasons.update([reason] if reason and properties["sent"] == "as given" else [])
@@ -61,7 +61,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
             terminalreporter.write_line(line)
 
 
-def _judged(terminalreporter: Any) -> Iterator[tuple[str, dict[str, Any], str]]:
+def _results(terminalreporter: Any) -> Iterator[tuple[str, dict[str, Any], str]]:
     for outcome in OUTCOMES:
         for report in terminalreporter.stats.get(outcome, ()):
             properties = dict(report.user_properties)
@@ -71,7 +71,7 @@ def _judged(terminalreporter: Any) -> Iterator[tuple[str, dict[str, Any], str]]:
 
 
 def _table(counts: dict[str, Counter[tuple[str, str]]]) -> Iterator[str]:
-    """Passed, skipped and failed: first the cases as given, then those sent in batches."""
+    """Return the lines of passed, skipped and failed cases: first as given, then sent in batches."""
     yield f"{'operator':28}{'as given':>9}{'skipped':>9}{'failed':>8}    {'batched':>9}{'skipped':>9}{'failed':>8}"
     total: Counter[tuple[str, str]] = Counter()
     for operator in sorted(counts):

@@ -1,4 +1,4 @@
-"""The functions that cases name, made from the Python text in functions.json."""
+"""The functions that cases name, compiled from the Python text in functions.json."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _TEXTS: dict[str, str] = {}
 
 
 def learn(folder: Path) -> None:
-    """Read a folder's functions.json, if there is one, on top of those known already."""
+    """Read a folder's functions.json, if there is one, in addition to the functions known already."""
     path = folder / "functions.json"
     if path.exists():
         _TEXTS.update({name: entry["python"] for name, entry in json.loads(path.read_text()).items()})
 
 
 def s(value: Any) -> str:
-    """A value as the functions' texts print it."""
+    """Return a value as the functions' texts print it."""
     if value is None:
         return "null"
     if isinstance(value, Windowed):
@@ -34,7 +34,7 @@ def s(value: Any) -> str:
 
 
 def function(spec: Any) -> Function:
-    """The function that a case names: `"concat"`, or `{"name": "key_lt", "arg": 3}`."""
+    """Return the function that a case names: `"concat"`, or `{"name": "key_lt", "arg": 3}`."""
     name, argument = (spec, None) if isinstance(spec, str) else (spec["name"], spec.get("arg"))
     if name == "stateful_counter":
         return _counter()
@@ -42,7 +42,7 @@ def function(spec: Any) -> Function:
 
 
 def _counter() -> Function:
-    """Made once for each step that names it: there is one partition, so one processor."""
+    """Create a counter for each step that names it: with one partition there is one processor."""
     calls = count(1)
     return lambda key, value: next(calls)
 

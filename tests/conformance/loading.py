@@ -1,4 +1,4 @@
-"""The cases of a folder."""
+"""Load the cases of a folder."""
 
 from __future__ import annotations
 

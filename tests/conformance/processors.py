@@ -1,4 +1,4 @@
-"""The processors that cases name, on the Processor API."""
+"""The processors that cases name, written with the Processor API."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def supplier(spec: Spec) -> Callable[[], Processor]:
 
 
 class CaseProcessor(Processor):
-    """One named behaviour for records, and the punctuations that its description asks for."""
+    """One named behaviour for records, and the punctuations that the case describes."""
 
     def __init__(self, spec: Spec) -> None:
         self.spec = spec
@@ -61,7 +61,7 @@ def _forward(self: CaseProcessor, record: Record) -> None:
 
 
 def _swallow(self: CaseProcessor, record: Record) -> None:
-    """Forwards nothing."""
+    """Forward nothing."""
 
 
 def _forward_with_offset_ts(self: CaseProcessor, record: Record) -> None:

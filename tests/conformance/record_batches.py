@@ -1,4 +1,4 @@
-"""Asks Kafka Streams what the cases give when sent in batches: `python -m tests.conformance.record_batches ORACLE`."""
+"""Ask Kafka Streams for the results of cases sent in batches: `python -m tests.conformance.record_batches ORACLE`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 from tests.conformance.batches import answers_of, parts, records
 from tests.conformance.loading import CASES, load_cases
-from tests.conformance.runner import Case, Entry, Row, rows_of, text_of, unlike
+from tests.conformance.runner import Case, Entry, Row, row_differences, rows_of, text_of
 
 Answer = dict[str, Any]
 
@@ -24,13 +24,13 @@ def main() -> None:
     parser.add_argument("--cases", type=Path, default=CASES, help="the folder of cases")
     options = parser.parse_args()
     cases = [case for case in load_cases(options.cases) if records(case)]
-    answered = {answer["id"]: answer for answer in ask(options.oracle, [one for case in cases for one in cut(case)])}
-    lines = [text_of({"id": case["id"], "answers": gather(case, answered)}) for case in cases]
+    answers = {answer["id"]: answer for answer in ask(options.oracle, [one for case in cases for one in cut(case)])}
+    lines = [text_of({"id": case["id"], "answers": gather(case, answers)}) for case in cases]
     answers_of(options.cases).write_text("[\n" + ",\n".join(lines) + "\n]\n")
 
 
 def cut(case: Case) -> Iterator[Case]:
-    """The case at every cut, named by it. Cut at the end is the same as not cut."""
+    """Yield the case with every cut, named by it. A cut at the end is the same as no cut."""
     sent = records(case)
     for place in range(len(sent)):
         inputs = [{"batch": part} for part in parts(sent, place)]
@@ -38,7 +38,7 @@ def cut(case: Case) -> Iterator[Case]:
 
 
 def _without_patterns(case: Case, sent: list[Entry]) -> dict[str, Any]:
-    """The test driver takes batches only for topics that the topology names."""
+    """Replace patterns by topics: the test driver takes batches only for topics named in the topology."""
     params: dict[str, Any] = case["params"]
     if "steps" not in params:
         return params
@@ -54,18 +54,18 @@ def _without_patterns(case: Case, sent: list[Entry]) -> dict[str, Any]:
 
 def ask(oracle: Path, cases: list[Case]) -> list[Answer]:
     with tempfile.TemporaryDirectory() as folder:
-        asked, answered = Path(folder) / "asked.json", Path(folder) / "answered.json"
-        asked.write_text(json.dumps(cases))
-        subprocess.run([oracle, asked, answered], check=True)
-        answers: list[Answer] = json.loads(answered.read_text())
-        return answers
+        questions, answered = Path(folder) / "questions.json", Path(folder) / "answered.json"
+        questions.write_text(json.dumps(cases))
+        subprocess.run([oracle, questions, answered], check=True)
+        found: list[Answer] = json.loads(answered.read_text())
+        return found
 
 
-def gather(case: Case, answered: dict[str, Answer]) -> list[Answer]:
-    """Each different answer once, with its cuts; rows only where they are not the case's own."""
+def gather(case: Case, answers: dict[str, Answer]) -> list[Answer]:
+    """Return each different answer once, with its cuts; with rows only if they differ from the case's own."""
     gathered: dict[str, Answer] = {}
     for place in range(len(records(case))):
-        answer = simplified(case, answered[f"{case['id']}@{place}"])
+        answer = simplified(case, answers[f"{case['id']}@{place}"])
         gathered.setdefault(text_of(answer), {"cuts": [], **answer})["cuts"].append(place)
     return list(gathered.values())
 
@@ -76,13 +76,13 @@ def simplified(case: Case, answer: Answer) -> Answer:
     if errors:
         return {"error": errors[0].splitlines()[0]}
     rows = rows_of(row for group in answer["groups"] for row in group)
-    if not unlike(rows_of(case["expected"]), rows, ordered=case["order"] == "strict"):
+    if not row_differences(rows_of(case["expected"]), rows, ordered=case["order"] == "strict"):
         return {}
     return {"rows": sorted(rows, key=_place(case))}
 
 
 def _place(case: Case) -> Any:
-    """Topics one after the other; within one, rows only where their order says nothing."""
+    """Sort by topic; within a topic keep the order of rows only where it is defined."""
     return (lambda row: row.topic) if case["order"] == "strict" else _text
 
 

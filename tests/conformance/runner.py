@@ -1,4 +1,4 @@
-"""Runs one case through the Driver, and says where the outputs differ from what Kafka Streams gave."""
+"""Run one case through the Driver, and report where its outputs differ from those of Kafka Streams."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from streamtopo.config import OnError
+from streamtopo.settings.config import OnError
 from streamtopo.testing import Driver, DriverRecord
 from tests.conformance.shapes import shape
 from tests.conformance.store_ops import plain, store_op
@@ -27,7 +27,7 @@ class Row(NamedTuple):
 
 
 class Run:
-    """A case's topology on one partition with the cache off, as all cases assume."""
+    """A case's topology on one partition, without the record cache, as all cases assume."""
 
     def __init__(self, case: Case, *, chunk: int = 10_000) -> None:
         self.built = build(case["params"])
@@ -36,7 +36,7 @@ class Run:
         self.topics = self.built.captured | {row["topic"] for row in case["expected"]} - self.built.peeked
 
     def feed(self, entry: Entry) -> list[Row]:
-        """Do what one input says that is no store operation; returns what came out."""
+        """Process one input that is not a store operation, and return the new output rows."""
         sent = [] if "advance_wall_clock_ms" in entry else entry.get("batch", [entry])
         if sent:
             self.driver.send_all(DriverRecord(one["topic"], one["key"], one["value"], one["ts"]) for one in sent)
@@ -45,7 +45,7 @@ class Run:
         return list(self._outputs(Counter(one["topic"] for one in sent)))
 
     def _outputs(self, sent: Counter[str]) -> Iterator[Row]:
-        """What was not read yet. A topic that is written and read begins with the records that were just sent."""
+        """Yield the unread rows. A topic that is both written and read begins with the records just sent."""
         for topic in sorted(self.topics):
             for record in self.driver.records(topic)[sent[topic] :]:
                 yield Row(topic, plain(_decoded(record.key)), plain(_decoded(record.value)), record.timestamp)
@@ -57,7 +57,7 @@ class Run:
         return store_op(self.driver, entry)
 
     def pass_over(self) -> None:
-        """Go on behind the record that failed, as Kafka Streams' test driver does."""
+        """Continue after the record that failed, as Kafka Streams' test driver does."""
         for policy in (OnError.SKIP, OnError.FAIL):
             self.driver._config = replace(self.driver._config, on_error=policy)
             self.driver.restart()
@@ -65,15 +65,15 @@ class Run:
 
 
 def _decoded(data: Any) -> Any:
-    """The Driver knows no types for a topic that only a dynamic sink writes."""
+    """Decode data of a topic that only a dynamic sink writes: the Driver has no types for it."""
     return ANY.decode(data) if isinstance(data, bytes) else data
 
 
-# -- judging
+# -- comparing
 
 
 def differences(case: Case) -> list[str]:
-    """Where the case as given, input by input, came out differently; empty if it agrees."""
+    """Return where the case as given, input by input, had different results; empty if it agrees."""
     if case["params"].get("describe"):
         return _differences_in_shape(case)
     run = Run(case)
@@ -86,34 +86,34 @@ def differences(case: Case) -> list[str]:
 
 def _differences_at(run: Run, case: Case, entry: Entry, expected: list[Entry]) -> list[str]:
     if "store_op" in entry:
-        return _unlike([text_of(entry["expect"])], [text_of(run.store_op(entry))], "result")
+        return _line_differences([text_of(entry["expect"])], [text_of(run.store_op(entry))], "result")
     if "expect_error" in entry:
         return _differences_in_error(run, entry)
-    return unlike(rows_of(expected), run.feed(entry), ordered=case["order"] == "strict")
+    return row_differences(rows_of(expected), run.feed(entry), ordered=case["order"] == "strict")
 
 
 def _differences_in_error(run: Run, entry: Entry) -> list[str]:
     try:
         run.feed(entry)
     except Exception as error:
-        told, wanted = _told(error), entry["expect_error"]
+        text, wanted = _message(error), entry["expect_error"]
         run.pass_over()
-        agree = wanted in told or any(theirs in wanted and ours in told for theirs, ours in _IN_OTHER_WORDS.items())
-        return [] if agree else _unlike([wanted], [told], "error")
-    return _unlike([entry["expect_error"]], ["no error"], "error")
+        agree = wanted in text or any(theirs in wanted and ours in text for theirs, ours in _SAME_ERRORS.items())
+        return [] if agree else _line_differences([wanted], [text], "error")
+    return _line_differences([entry["expect_error"]], ["no error"], "error")
 
 
-_IN_OTHER_WORDS = {
+_SAME_ERRORS = {
     "buffer exceeded its max capacity": "buffer exceeded its max capacity",
     "returned null": "the function returned None",
     "may not be negative": "it must be 0 or more",
     "Unknown downstream node": "is not a child of",
 }
-"""What Kafka Streams says of an error, and what streamtopo says of the same one."""
+"""Texts of errors in Kafka Streams, and of the same errors in streamtopo."""
 
 
-def _told(error: BaseException | None) -> str:
-    return f"{error}\n{_told(error.__cause__)}" if error is not None else ""
+def _message(error: BaseException | None) -> str:
+    return f"{error}\n{_message(error.__cause__)}" if error is not None else ""
 
 
 def _differences_in_shape(case: Case) -> list[str]:
@@ -121,11 +121,11 @@ def _differences_in_shape(case: Case) -> list[str]:
     named = set(_named(case["params"].get("steps") or case["params"]["nodes"]))
     if shape(case["expected_describe"], named) == shape(got, named):
         return []
-    return _unlike(case["expected_describe"].splitlines(), got.splitlines(), "description")
+    return _line_differences(case["expected_describe"].splitlines(), got.splitlines(), "description")
 
 
 def _named(steps: list[Entry]) -> Iterator[str]:
-    """Topics and stores that the case itself names."""
+    """Yield the topics and stores that the case itself names."""
     for step in steps:
         yield from step.get("topics", [])
         store = step.get("store")
@@ -137,24 +137,24 @@ def rows_of(expected: Iterable[Entry]) -> list[Row]:
     return [Row(row["topic"], row["key"], row["value"], row["ts"]) for row in expected]
 
 
-def unlike(expected: list[Row], got: list[Row], *, ordered: bool) -> list[str]:
-    """Topic by topic, since the order between topics is not significant."""
+def row_differences(expected: list[Row], got: list[Row], *, ordered: bool) -> list[str]:
+    """Compare topic by topic, since the order between topics is not significant."""
     found = []
     for topic in sorted({row.topic for row in [*expected, *got]}):
         wanted = [row for row in expected if row.topic == topic]
         timed = all(row.ts is not None for row in wanted)
         lines = _lines(wanted, timed, ordered), _lines([row for row in got if row.topic == topic], timed, ordered)
-        found += _unlike(*lines, f"topic {topic} [key, value, ts]")
+        found += _line_differences(*lines, f"topic {topic} [key, value, ts]")
     return found
 
 
 def _lines(rows: list[Row], timed: bool, ordered: bool) -> list[str]:
-    """Rows as text, in which 1 and 1.0 and true differ; without times where those cannot be observed."""
+    """Return rows as text, in which 1, 1.0 and true differ; without times if these cannot be observed."""
     lines = [text_of([row.key, row.value, row.ts if timed else None]) for row in rows]
     return lines if ordered else sorted(lines)
 
 
-def _unlike(expected: list[str], got: list[str], what: str) -> list[str]:
+def _line_differences(expected: list[str], got: list[str], what: str) -> list[str]:
     if expected == got:
         return []
     lines = [f"{what}, expected:", *(expected or ["nothing"]), f"{what}, got:", *(got or ["nothing"])]

@@ -1,4 +1,4 @@
-"""The shape of a described topology: its text read as a graph, whose nodes' generated names do not count."""
+"""The shape of a described topology: its text read as a graph, without the generated names of nodes."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Graph(NamedTuple):
 
 
 def shape(description: str, named: Collection[str]) -> Counter[str]:
-    """Equal for descriptions that differ in nothing but names; those in `named` count.
+    """Return equal counts for descriptions that differ only in names; the names in `named` must agree.
 
-    Every vertex is coloured by its label, then over and over by its neighbours' colours.
+    Every vertex is coloured by its label, then repeatedly by its neighbours' colours.
     """
     labels, edges = graph_of(description, named)
     colours = dict(labels)
@@ -40,7 +40,7 @@ def shape(description: str, named: Collection[str]) -> Counter[str]:
 
 
 def graph_of(description: str, named: Collection[str]) -> Graph:
-    """Sub-topologies, nodes, topics and stores, and what connects them."""
+    """Return sub-topologies, nodes, topics and stores, and the edges between them."""
     labels: dict[str, str] = {}
     edges: list[Edge] = []
     part = node = ""
@@ -63,7 +63,7 @@ def graph_of(description: str, named: Collection[str]) -> Graph:
 def _parsed(rest: str) -> tuple[str, str, str]:
     found = _NODE.fullmatch(rest)
     if found is None:
-        raise ValueError(f"this is no line of a description: {rest}")
+        raise ValueError(f"this is not a line of a description: {rest}")
     return found[1], found[2], found[3]
 
 

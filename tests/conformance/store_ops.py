@@ -1,4 +1,4 @@
-"""Store operations of the cases, on the Driver's stores; results in the form that the cases have."""
+"""Store operations of the cases on the Driver's stores; results have the form used in the cases."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from streamtopo.stores import Kind
-from streamtopo.stores.versions import Version
+from streamtopo.stores.rows.versions import Version
 from streamtopo.testing import Driver
 from streamtopo.windows import Windowed
 
@@ -27,7 +27,7 @@ def store_op(driver: Driver, entry: Entry) -> Any:
     return _key_value(store, entry, timestamped=spec.kind is Kind.TIMESTAMPED)
 
 
-# -- key-value: a table's rows come with their timestamps
+# -- key-value stores: a table's rows have timestamps
 
 
 def _key_value(store: Any, entry: Entry, *, timestamped: bool) -> Any:
@@ -97,7 +97,7 @@ _SESSION: dict[str, Op] = {
 
 
 def _timed(store: Any, entry: Entry, found: Any) -> Any:
-    """Rows of a table in windows come with their timestamps, as those of other tables do."""
+    """Add timestamps to the rows of windowed tables, as to those of other tables."""
 
     def row(key: Any, start: int) -> Any:
         kept = store.fetch_with_timestamp(key, start)
@@ -118,12 +118,12 @@ def _version(version: Version | None) -> dict[str, Any] | None:
 
 
 def _without_end(version: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Kafka Streams does not say until when a deleted version was valid; ours does."""
+    """Leave out the end of a deleted version: Kafka Streams does not give it, streamtopo does."""
     return version and version | {"valid_to": None}
 
 
 def _versions(store: Any, entry: Entry) -> list[dict[str, Any] | None]:
-    descending = entry.get("order") != "ascending"  # "any" order is, in Kafka Streams, the latest first
+    descending = entry.get("order") != "ascending"  # in Kafka Streams, "any" order is the latest first
     return [_version(one) for one in store.range(entry["key"], entry["from"], entry["to"], descending=descending)]
 
 

@@ -1,4 +1,4 @@
-"""The steps of a case that are taken on tables and grouped tables."""
+"""The steps of a case on tables and grouped tables."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamtopo import KGroupedTable, KStream, KTable
 from streamtopo.records import Chunk
-from streamtopo.topology import Operator
+from streamtopo.topology.operator import Operator
 from tests.conformance.functions import function
 from tests.conformance.values import ANY
 
@@ -34,7 +34,7 @@ def _transform_values(_: Steps, table: KTable, step: Step) -> KTable:
 
 
 def _to_stream(_: Steps, table: KTable, step: Step) -> KStream:
-    """Values of any type from here on: what is counted is an integer, what a step makes of it need not be one."""
+    """Return a stream with values of any type: a count is an integer, but the next step may return something else."""
     stream = table.to_stream(function(step["key_fn"]), key=ANY) if "key_fn" in step else table.to_stream()
     return KStream(stream.graph, stream.node, stream.key, ANY)
 
@@ -63,7 +63,7 @@ def _group_by(_: Steps, table: KTable, step: Step) -> KGroupedTable:
 
 
 def _capture_changes(steps: Steps, table: KTable, step: Step) -> None:
-    """The test's own node beside the table's other children: what it is told, old values too, as records."""
+    """Add a node for the test next to the table's other children: it records the updates, with old values."""
     if step["old_values"]:
         table.origin.send_old(keep=step.get("force", True))
     node = table.graph.name("CAPTURE-")

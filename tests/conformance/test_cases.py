@@ -1,4 +1,4 @@
-"""Every case that was recorded from Kafka Streams 4.1.0: input by input, and sent in batches."""
+"""Every case recorded from Kafka Streams 4.1.0: input by input, and in batches."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ from tests.conformance.unsupported import Unsupported
 Record = Callable[[str, object], None]
 Result = TypeVar("Result")
 
-_NOT_LOST = "no window is lost: rows are handed on before what they are kept in expires, however far time jumps"
-OTHERWISE: dict[str, str] = {
+_NOT_LOST = "no window is lost: rows are emitted before the segment that stores them expires, however far time jumps"
+NOT_COPIED: dict[str, str] = {
     "extra-emit-final-jump-lost": _NOT_LOST,
     "extra-emit-final-jump-lost-sliding": _NOT_LOST,
 }
+"""Cases with a quirk of Kafka Streams that streamtopo does not copy, and why."""
 WRONG: dict[str, str] = {
     "extra-emit-final-order-hopping": f"{_NOT_LOST}; Kafka Streams loses [0, 10) here, though the case is about order",
-    "window-emit-final-3": "rows come when their window closes; Kafka Streams looks once a second of wall clock only",
+    "window-emit-final-3": "rows are emitted when windows close; Kafka Streams checks only once a second of wall clock",
 }
-"""Cases that are no quirk to their authors, and why Kafka Streams is wrong."""
-"""Cases with a quirk of Kafka Streams that streamtopo does not copy, and why."""
+"""Cases whose authors saw no quirk, and why Kafka Streams is wrong."""
 
 
-def test_as_given(case: Case, record_property: Record) -> None:
+def test_case_as_given(case: Case, record_property: Record) -> None:
     record_property("operator", case["operator"])
     record_property("sent", "as given")
     skip_decided(case)
     judge(case, supported(lambda: runner.differences(case)))
 
 
-def test_in_two_batches(batch_case: Case, answers: Answers, record_property: Record) -> None:
-    """One batch, and cut in two at every place."""
+def test_case_in_two_batches(batch_case: Case, answers: Answers, record_property: Record) -> None:
+    """One batch, and two batches cut at every position."""
     send(batch_case, list(range(len(batches.records(batch_case)))), 10_000, answers, record_property)
 
 
 @pytest.mark.parametrize("chunk", [1, 2])
-def test_in_chunks(batch_case: Case, chunk: int, answers: Answers, record_property: Record) -> None:
+def test_case_in_chunks(batch_case: Case, chunk: int, answers: Answers, record_property: Record) -> None:
     """One batch; results do not depend on where the engine cuts it."""
     send(batch_case, [0], chunk, answers, record_property)
 
@@ -74,7 +74,7 @@ def supported(act: Callable[[], Result]) -> Result:
         pytest.skip(str(lacking))
 
 
-THROTTLED = "a throttle by the wall clock, with which results would depend on how fast records come: left out"
+THROTTLED = "left out: a throttle by the wall clock, where results would depend on the speed of records"
 
 
 def skip_decided(case: Case) -> None:
@@ -82,13 +82,13 @@ def skip_decided(case: Case) -> None:
         pytest.skip(WRONG[case["id"]])
     if case["params"].get("emit_interval_ms"):
         pytest.skip(THROTTLED)
-    if case["id"] in OTHERWISE:
-        assert case.get("kafka_quirk"), "only quirks are left out by decision"
-        pytest.skip(OTHERWISE[case["id"]])
+    if case["id"] in NOT_COPIED:
+        assert case.get("kafka_quirk"), "only documented quirks are left out"
+        pytest.skip(NOT_COPIED[case["id"]])
 
 
 def judge(case: Case, found: list[str]) -> None:
-    """The first difference says it; how many more there are, a count."""
+    """Report the first difference, and the number of the others."""
     if found:
         more = f"\n… and {len(found) - 1} more" if len(found) > 1 else ""
         pytest.fail(f"{case['id']}: {case['topology']}\n{found[0]}{more}", pytrace=False)

@@ -1,4 +1,4 @@
-"""Topologies from their description in a case: the DSL's steps, a low-level graph, or one store alone."""
+"""Build topologies from their description in a case: the DSL's steps, a low-level graph, or one store alone."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ APPLICATION = "conformance"
 
 @dataclass
 class Built:
-    """A case's topology, and where its outputs are: in topics, or seen by a `peek`."""
+    """A case's topology, and where its outputs are: in topics, or recorded by a `peek`."""
 
     topology: Topology
     captured: set[str] = field(default_factory=set)
-    """Topics whose rows the case expects; all of them are compared, those without expected rows too."""
+    """Topics whose rows are compared, including those where the case expects none."""
     peeked: set[str] = field(default_factory=set)
     seen: list[tuple[str, Any, Any]] = field(default_factory=list)
-    """What peek and foreach saw: the topic it is recorded under, key and value."""
+    """What peek and foreach recorded: the topic to compare with, key and value."""
 
 
 def build(params: dict[str, Any]) -> Built:
@@ -55,7 +55,7 @@ def build(params: dict[str, Any]) -> Built:
 
 
 class Steps:
-    """Applies steps one after the other; each result is known by its step's id."""
+    """Apply steps one after the other; each result is stored under its step's id."""
 
     def __init__(self) -> None:
         self.builder = StreamsBuilder(APPLICATION)
@@ -125,7 +125,7 @@ def _table(steps: Steps, _: Any, step: Step) -> KTable:
 
 
 def _on_streams(operator: Callable[[KStream, Step], Any]) -> Callable[[Steps, Any, Step], Any]:
-    """For operators that only streams have so far."""
+    """Wrap operators that only streams have."""
 
     def apply(_: Steps, stream: Any, step: Step) -> Any:
         if not isinstance(stream, KStream):
@@ -164,14 +164,14 @@ def _select_key(stream: KStream, step: Step) -> KStream:
 
 
 def _peek(steps: Steps, stream: KStream, step: Step) -> KStream:
-    return stream.peek(_seeing(steps, step["capture"]))
+    return stream.peek(_recording(steps, step["capture"]))
 
 
 def _foreach(steps: Steps, stream: KStream, step: Step) -> None:
-    stream.for_each(_seeing(steps, step["capture"]))
+    stream.for_each(_recording(steps, step["capture"]))
 
 
-def _seeing(steps: Steps, topic: str) -> Function:
+def _recording(steps: Steps, topic: str) -> Function:
     steps.peeked.add(topic)
     return lambda key, value: steps.seen.append((topic, key, value))
 
@@ -186,12 +186,12 @@ def _split(steps: Steps, stream: KStream, step: Step) -> None:
 
 
 def _repartition(stream: KStream, step: Step) -> KStream:
-    """All topics have one partition, whatever `partitions` says: Kafka Streams' test driver knows no others."""
+    """Ignore `partitions`: all topics have one partition, as in Kafka Streams' test driver."""
     return stream.repartition(name=step.get("name"))
 
 
 def _to(steps: Steps, stream: KStream, step: Step) -> None:
-    """What is captured is written too, and read back from the topic."""
+    """Write captured rows too, and read them back from the topic."""
     if "topic_fn" in step:
         stream.to(lambda key, value, context: f"{context.metadata.topic}-{s(key)}-{s(value)[0]}")
         return
@@ -314,7 +314,7 @@ OPERATORS: dict[str, Callable[[Steps, Any, Step], Any]] = {
 }
 
 
-# -- the low-level form
+# -- low-level graphs
 
 
 def _from_nodes(nodes: list[Step]) -> Built:
@@ -360,7 +360,7 @@ NODES: dict[str, Callable[[Topology, Step], None]] = {
 
 
 def _from_store(store: Step) -> Built:
-    """A store needs a task to be in, so there is a source that nothing is sent to."""
+    """Add a source that gets no records: a store needs a task."""
     topology = Topology(APPLICATION)
     topology.add_source("source", "nothing", key=ANY, value=ANY)
     topology.add_processor("processor", supplier({"name": "swallow"}), "source")

@@ -1,4 +1,4 @@
-"""What a case is skipped for: an operator that streamtopo does not have yet."""
+"""Why a case is skipped: an operator that streamtopo does not have yet."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ _WINDOW = struct.Struct(">qq")
 
 
 def encode(value: Any) -> bytes:
-    """Values of one type are ordered as bytes the way SCHEMA.md says: UTF-8, and eight bytes, big end first."""
+    """Encode a value. Values of one type are ordered as SCHEMA.md says: as UTF-8, or as eight bytes, big-endian."""
     if isinstance(value, bool):
         return struct.pack(">B?", _BOOLEAN, value)
     if isinstance(value, int):

@@ -1,4 +1,4 @@
-"""Steps with windows: windowed_by, and the aggregations behind it."""
+"""Steps with windows: windowed_by, and the aggregations after it."""
 
 from __future__ import annotations
 
@@ -42,5 +42,5 @@ def suppress(_: Any, table: KTable, step: Step) -> KTable:
 
 
 def kept(step: Step) -> dict[str, Any]:
-    """The keywords of an aggregation: its store, and in windows for how long it keeps rows."""
+    """Return the keyword arguments of an aggregation: its store and, with windows, its retention."""
     return {"name": step.get("store")} | ({"retention": step["retention_ms"]} if "retention_ms" in step else {})

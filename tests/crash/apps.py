@@ -1,4 +1,4 @@
-"""The application that is killed, what it is fed, and what must have come of it however often it was killed."""
+"""The application that is killed, its input, and its expected results, however often it was killed."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from streamtopo.logs.embedded import EmbeddedLog
 from streamtopo.records import Columns, TopicPartition
 from streamtopo.serdes import INT
 from streamtopo.stores import StoreSpec
-from streamtopo.stores.directory import StateDirectory
-from streamtopo.stores.layout import prefix_of, stored_rows
-from streamtopo.stores.rocks import MemoryBudget, open_rocks
+from streamtopo.stores.backends.directory import StateDirectory
+from streamtopo.stores.backends.rocks import MemoryBudget, open_rocks
+from streamtopo.stores.rows.layout import prefix_of, stored_rows
 
 PARTITIONS = 3
 KEYS = 50
 
 
 def counting() -> Topology:
-    """Numbers in; their negatives out, and how often each remainder came, through a repartition topic."""
+    """Read numbers; write their negatives, and count each remainder through a repartition topic."""
     builder = StreamsBuilder("crash")
     numbers = builder.stream("in", value=int)
     numbers.map_values(lambda number: -number).to("negated")
@@ -44,7 +44,7 @@ def new_log(path: Path, *, lease: float = 10.0) -> EmbeddedLog:
 
 
 def feed(log: EmbeddedLog, start: int, stop: int) -> None:
-    """The numbers from `start` up to `stop`, in turns over the partitions."""
+    """Append the numbers from `start` up to `stop`, in turn to the partitions."""
     for part in parts("in"):
         numbers = [number for number in range(start, stop) if number % PARTITIONS == part.partition]
         log.append(part, Columns([None] * len(numbers), INT.encode_column(numbers), numbers))
@@ -67,7 +67,7 @@ def everything(log: EmbeddedLog, part: TopicPartition) -> Columns:
 
 
 def check(log: EmbeddedLog, state_dir: Path, records: int) -> None:
-    """As if nothing had happened: every number once and in order, every count once, stores as their changelogs."""
+    """Check the results of an undisturbed run: every number and count once, in order; stores equal their changelogs."""
     for part in parts("negated"):
         expected = [-number for number in range(part.partition, records, PARTITIONS)]
         assert INT.decode_column(everything(log, part).values) == expected
@@ -83,7 +83,7 @@ def check(log: EmbeddedLog, state_dir: Path, records: int) -> None:
 
 
 def counted(log: EmbeddedLog) -> dict[int, list[int]]:
-    """For each key the counts that were written, in their order."""
+    """Return the counts written for each key, in order."""
     counts = defaultdict(list)
     for part in parts("out"):
         columns = everything(log, part)
@@ -93,14 +93,14 @@ def counted(log: EmbeddedLog) -> dict[int, list[int]]:
 
 
 def replayed(log: EmbeddedLog, changelog: TopicPartition) -> dict[bytes, bytes | None]:
-    """A store's rows as its changelog has them, from the beginning."""
+    """Return a store's rows according to its changelog, from the beginning."""
     rows = stored_rows(COUNTS, everything(log, changelog))
     return {key: value for key, value in rows.items() if value is not None}
 
 
 @contextmanager
 def stored(state_dir: Path, partition: int) -> Iterator[dict[bytes, bytes]]:
-    """A store's rows as the next worker would find them."""
+    """Yield a store's rows as the next worker would read them."""
     store = open_rocks(StateDirectory(state_dir, "crash").open(["counts"], partition), MemoryBudget(1 << 20))
     try:
         yield dict(store.scan(b"\1", b"\xff"))
@@ -110,7 +110,7 @@ def stored(state_dir: Path, partition: int) -> Iterator[dict[bytes, bytes]]:
 
 @contextmanager
 def working(topology: Topology, log: EmbeddedLog, state_dir: Path, **options: Any) -> Iterator[Worker]:
-    """A worker in this process that has caught up, and is closed at the end."""
+    """Yield a worker in this process that has caught up; it is closed at the end."""
     worker = Worker(topology, log, state_dir=str(state_dir), **options)
     catch_up(worker)
     yield worker

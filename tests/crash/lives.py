@@ -1,4 +1,4 @@
-"""Workers in processes of their own, which end when a test wants them to, and nobody closes anything."""
+"""Workers in processes that end when a test wants them to, without closing anything."""
 
 from __future__ import annotations
 
@@ -19,25 +19,26 @@ from typing import Any, NamedTuple
 from rocksdict import WriteBatch
 
 from streamtopo import Worker
-from streamtopo.engine.running import run
-from streamtopo.logs.embedded import EmbeddedLog, checkpoints
+from streamtopo.engine.worker.run import run
+from streamtopo.logs.embedded import EmbeddedLog
+from streamtopo.logs.embedded.storage import checkpoints
 from streamtopo.stores import Store, StoreSpec
-from streamtopo.stores.directory import StateDirectory
-from streamtopo.stores.memory import MemoryStore
-from streamtopo.stores.rocks import MemoryBudget, RocksStore, open_rocks
+from streamtopo.stores.backends.directory import StateDirectory
+from streamtopo.stores.backends.memory import MemoryStore
+from streamtopo.stores.backends.rocks import MemoryBudget, RocksStore, open_rocks
 from tests.crash.apps import PARTITIONS, counting, finished, parts
 
 DIED, WARNED = 9, 4
 LEASE = 0.5
 PATIENCE = 120.0
-"""Seconds that a busy machine may take for what takes one on an idle one."""
+"""Seconds that a busy machine may take for what takes one second on an idle one."""
 
 _context = get_context("forkserver")
-_context.set_forkserver_preload(["pytest", "streamtopo.engine.worker", "streamtopo.logs.embedded", "rocksdict"])
+_context.set_forkserver_preload(["pytest", "streamtopo.engine.worker.worker", "streamtopo.logs.embedded", "rocksdict"])
 
 
 class Point(NamedTuple):
-    """Just before, or just after, the n-th call of a function of the product."""
+    """Just before or just after the n-th call of a function of streamtopo."""
 
     place: str
     when: str = "before"
@@ -48,17 +49,26 @@ class Point(NamedTuple):
 
 
 def die() -> None:
-    """As if killed: nothing is flushed or closed."""
+    """End the process as if killed: nothing is flushed or closed."""
     os._exit(DIED)
 
 
 def sleep() -> None:
-    """Stopped, until somebody wakes it."""
+    """Stop this process until another one wakes it."""
     os.kill(os.getpid(), signal.SIGSTOP)
 
 
+def asleep(process: BaseProcess) -> bool:
+    """Return whether all threads of the process are stopped."""
+    try:
+        stats = [path.read_text() for path in Path(f"/proc/{process.pid}/task").glob("*/stat")]
+    except (FileNotFoundError, ProcessLookupError):  # a thread has just ended
+        return False
+    return all(stat.rpartition(") ")[2].startswith("T") for stat in stats)
+
+
 def at(point: Point, act: Callable[[], None]) -> None:
-    """From here on this process dies, or sleeps, when it comes to the point."""
+    """Make this process call `act` when it reaches the point."""
     module, _, path = point.place.partition(":")
     *owners, name = path.split(".")
     owner: Any = import_module(module)
@@ -83,7 +93,7 @@ def at(point: Point, act: Callable[[], None]) -> None:
 
 @contextmanager
 def living(function: Callable[..., object], *arguments: object) -> Iterator[BaseProcess]:
-    """A function in a process of its own, killed at the end if it still runs."""
+    """Run a function in a process, which is killed at the end if it still runs."""
     process = _context.Process(target=function, args=arguments, daemon=True)
     process.start()
     try:
@@ -95,14 +105,14 @@ def living(function: Callable[..., object], *arguments: object) -> Iterator[Base
 
 
 def live(function: Callable[..., object], *arguments: object) -> int | None:
-    """Run a function in a process of its own to its end; returns how that was."""
+    """Run a function in a process to its end; return the exit code."""
     with living(function, *arguments) as process:
         process.join(PATIENCE)
         return process.exitcode
 
 
 class Unexpected(logging.Handler):
-    """Ends the process at a warning: a store of ours is never ahead, and no commit is refused."""
+    """End the process at a warning: no store is ahead of its changelog, and no commit is refused."""
 
     def emit(self, record: logging.LogRecord) -> None:
         sys.stderr.write(f"{record.getMessage()}\n")
@@ -110,7 +120,7 @@ class Unexpected(logging.Handler):
 
 
 def flush_each_write() -> None:
-    """RocksDB flushes when it likes, so at any moment: what was written is there after a death."""
+    """Flush RocksDB after each write, as it may do at any moment: the rows are still there after a kill."""
     write = RocksStore._write
 
     def flushing(store: RocksStore, batch: Callable[[], WriteBatch]) -> None:
@@ -121,7 +131,7 @@ def flush_each_write() -> None:
 
 
 def work(log_path: Path, state_dir: Path, records: int, flushed: bool, point: Point | None = None) -> None:
-    """Until so many records went through, or the point is reached."""
+    """Work until this many records were processed, or the point is reached."""
     logging.getLogger("streamtopo").addHandler(Unexpected(logging.WARNING))
     if flushed:
         flush_each_write()
@@ -138,7 +148,7 @@ def work(log_path: Path, state_dir: Path, records: int, flushed: bool, point: Po
 
 
 def serve(log_path: Path, state_dir: Path, point: Point | None = None, *, chunk: int = 20) -> None:
-    """With others, until a signal ends it; it sleeps once, at the point."""
+    """Work with other members until a signal ends the process; sleep once, at the point."""
     if point is not None:
         at(point, sleep)
     log = EmbeddedLog(log_path, lease=LEASE)
@@ -146,26 +156,26 @@ def serve(log_path: Path, state_dir: Path, point: Point | None = None, *, chunk:
     log.close()
 
 
-def serve_and_tell(log_path: Path, state_dir: Path, every: int, told: Path) -> None:
-    """With checkpoints every so many bytes; tells how many milliseconds each commit took."""
+def serve_and_record(log_path: Path, state_dir: Path, every: int, into: Path) -> None:
+    """Write a checkpoint after this many bytes, and record how many milliseconds each commit took."""
     checkpoints.EVERY = every
     log = EmbeddedLog(log_path, lease=LEASE)
     worker = serving(log, state_dir, 500)
     commits = 0
 
-    def tell() -> None:
+    def record_duration() -> None:
         nonlocal commits
         if worker._pace.commits > commits:
             commits = worker._pace.commits
             file.write(f"{worker._pace.commit_ms:.3f}\n")
 
-    with told.open("w") as file:
-        run(worker, each_turn=tell)
+    with into.open("w") as file:
+        run(worker, each_turn=record_duration)
     log.close()
 
 
-def scan(log_path: Path, told: Path) -> None:
-    """Reads every topic from its start to its end, over and over; tells each time how many records there were."""
+def scan(log_path: Path, into: Path) -> None:
+    """Read every topic from start to end, again and again; record the number of records each time."""
     log = EmbeddedLog(log_path)
     while True:
         count = 0
@@ -174,7 +184,7 @@ def scan(log_path: Path, told: Path) -> None:
                 offset = log.start(part)
                 while batch := log.read(part, offset, 10_000).offsets:
                     count, offset = count + len(batch), batch[-1] + 1
-        with told.open("a") as file:
+        with into.open("a") as file:
             file.write(f"{count}\n")
 
 

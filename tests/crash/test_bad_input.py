@@ -1,4 +1,4 @@
-"""What a worker cannot work with is one clear error; nothing is lost, and the mended program goes on."""
+"""Unusable input is one clear error; nothing is lost, and the corrected program continues."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SMALL_COMMITS = "dict(cache=0, chunk=20, commit_interval=0, commit_pause=0)"
 
 
 class App:
-    """The program, its log, and what it is told beside that."""
+    """The program, its log, and its other options."""
 
     def __init__(self, path: Path) -> None:
         self.log_path, self.state_dir = path / "log", path / "state"
@@ -51,18 +51,18 @@ class App:
                 process.kill()
 
     def error(self, timeout: float = 60) -> str:
-        """The last line it says before it ends with exit code 1."""
+        """Return the last line written before it ends with exit code 1."""
         with self.running() as process:
-            _, said = process.communicate(timeout=timeout)
-        assert process.returncode == 1, said
-        return said.splitlines()[-1]
+            _, output = process.communicate(timeout=timeout)
+        assert process.returncode == 1, output
+        return output.splitlines()[-1]
 
     def works_until(self, condition: Callable[[], object]) -> None:
         with self.running() as process:
             until(lambda: condition() or process.poll() is not None, "the rest")
             process.send_signal(signal.SIGTERM)
-            _, said = process.communicate(timeout=60)
-        assert (process.returncode, "Traceback" in said) == (0, False), said
+            _, output = process.communicate(timeout=60)
+        assert (process.returncode, "Traceback" in output) == (0, False), output
 
 
 @pytest.fixture
@@ -99,31 +99,29 @@ def got(log: EmbeddedLog, topic: str = "out") -> list[bytes | None]:
         ((b"k", b"\xff"), "not UTF-8: b'\\xff'"),
         ((b"\xff", b"v"), "not UTF-8: b'\\xff'"),
     ],
-    ids=["a step raises", "a value that is no text", "a key that is no text"],
+    ids=["a step raises", "a value that is not text", "a key that is not text"],
 )
-def test_a_record_that_cannot_be_used(
+def test_an_unusable_record_is_an_error_or_skipped(
     app: App, log: EmbeddedLog, bad: tuple[bytes | None, bytes | None], reason: str
 ) -> None:
     put(log, (b"k", b"a"), (b"k", b"b"), bad, (b"k", b"c"))
     for _ in range(2):
-        said = app.error()
-        assert f"failed on in/0 offset 2: {reason}" in said
-        assert said.endswith(
-            '; mend that, or start with --on-error skip (on_error="skip") to go on without such records'
-        )
+        output = app.error()
+        assert f"failed on in/0 offset 2: {reason}" in output
+        assert output.endswith('; fix that, or start with --on-error skip (on_error="skip") to skip such records')
         assert (got(log), got(log, "rows")) == ([b"A", b"B"], [b"b"])
     app.options = "dict(on_error='skip')"
     with app.running() as process:
         until(lambda: got(log) == [b"A", b"B", b"C"] and got(log, "rows") == [b"b", b"c"])
         process.send_signal(signal.SIGTERM)
-        said = process.communicate()[1]
-        assert "skipped: step " in said
-        assert "on-error" not in said
+        output = process.communicate()[1]
+        assert "skipped: step " in output
+        assert "on-error" not in output
     assert process.returncode == 0
 
 
-def test_a_record_that_is_skipped_counts_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """However often its round is done again, for others that fail before the commit."""
+def test_a_skipped_record_is_counted_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """However often its round is repeated, because others fail before the commit."""
     builder = StreamsBuilder("app")
     builder.stream("in", value=int).map_values(lambda number: 60 // (number % 10)).to("out", value=int)
     log = new_log(tmp_path / "log")
@@ -133,7 +131,7 @@ def test_a_record_that_is_skipped_counts_once(tmp_path: Path, caplog: pytest.Log
     log.close()
 
 
-def test_a_step_that_raises_works_when_it_is_mended(app: App, log: EmbeddedLog) -> None:
+def test_a_step_that_raises_works_when_it_is_fixed(app: App, log: EmbeddedLog) -> None:
     put(log, (b"k", b"a"), (b"k", None), (b"k", b"c"))
     assert 'step "KSTREAM-MAPVALUES-' in app.error()
     mended = PROGRAM.replace("word == ", "word in (None, 'filtered') or word == ")
@@ -142,7 +140,7 @@ def test_a_step_that_raises_works_when_it_is_mended(app: App, log: EmbeddedLog) 
         app.works_until(lambda: got(log) == [b"A", b"C"] and got(log, "rows") == [b"a", b"c"])
 
 
-def test_records_without_a_key_pass_where_none_is_needed(app: App, log: EmbeddedLog) -> None:
+def test_records_without_a_key_are_processed_where_no_key_is_needed(app: App, log: EmbeddedLog) -> None:
     put(log, (None, b"a"), (b"k", b"b"))
     app.works_until(lambda: got(log) == [b"A", b"B"] and got(log, "rows") == [b"b"])
 
@@ -150,7 +148,7 @@ def test_records_without_a_key_pass_where_none_is_needed(app: App, log: Embedded
 @pytest.mark.parametrize(
     ("key", "value"), [(1_000_000, 10), (10, 50_000_000)], ids=["a key of 1 MB", "a value of 50 MB"]
 )
-def test_large_records_pass(app: App, log: EmbeddedLog, key: int, value: int) -> None:
+def test_large_records_are_processed(app: App, log: EmbeddedLog, key: int, value: int) -> None:
     put(log, (b"k" * key, b"v" * value), (b"k", b"v"))
     app.works_until(lambda: log.end(TopicPartition("out", 0)) == 2 and log.end(TopicPartition("rows", 0)) == 2)
     assert got(log) == [b"V" * value, b"V"]
@@ -162,7 +160,7 @@ def test_large_records_pass(app: App, log: EmbeddedLog, key: int, value: int) ->
 # -- topics, and state of an earlier version
 
 
-def test_a_topology_that_changed(app: App, log: EmbeddedLog) -> None:
+def test_a_changed_topology_is_refused(app: App, log: EmbeddedLog) -> None:
     put(log, (b"k", b"a"))
     app.works_until(lambda: got(log, "rows") == [b"a"])
     app.value = "int"
@@ -173,7 +171,7 @@ def test_a_topology_that_changed(app: App, log: EmbeddedLog) -> None:
 
 
 @pytest.mark.parametrize("topic", ["in", "out", "rows"])
-def test_a_topic_that_is_missing(app: App, log: EmbeddedLog, topic: str) -> None:
+def test_a_missing_topic_is_an_error(app: App, log: EmbeddedLog, topic: str) -> None:
     log.delete(topic)
     assert f'topic "{topic}" does not exist; create it first: streamtopo topics create {topic}' in app.error()
     log.create(Topic(topic, 1))
@@ -182,17 +180,17 @@ def test_a_topic_that_is_missing(app: App, log: EmbeddedLog, topic: str) -> None
 
 
 @pytest.mark.parametrize("topic", ["in", "out", "app-rows-changelog"])
-def test_a_topic_deleted_under_a_running_worker(app: App, log: EmbeddedLog, topic: str) -> None:
+def test_deleting_a_topic_of_a_running_worker_is_an_error(app: App, log: EmbeddedLog, topic: str) -> None:
     put(log, (b"k", b"a"))
     with app.running() as process:
         until(lambda: got(log, "rows") == [b"a"])
         log.delete(topic)
         if topic != "in":
             put(log, (b"k", b"b"))
-        _, said = process.communicate(timeout=60)
+        _, output = process.communicate(timeout=60)
     assert process.returncode == 1
-    assert f'"{topic}" was deleted' in said.splitlines()[-1]
-    if topic != "app-rows-changelog":  # which is created anew when the worker starts
+    assert f'"{topic}" was deleted' in output.splitlines()[-1]
+    if topic != "app-rows-changelog":  # it is created again when the worker starts
         log.create(Topic(topic, 1))
     put(log, (b"k", b"c"))
     app.works_until(lambda: got(log)[-1:] == [b"C"] and got(log, "rows")[-1] == b"c")
@@ -203,7 +201,7 @@ def test_a_topic_deleted_under_a_running_worker(app: App, log: EmbeddedLog, topi
 
 @pytest.fixture(params=["log", "state"])
 def small(request: pytest.FixtureRequest, app: App, tmp_path: Path) -> Iterator[Callable[[str], None]]:
-    """The log, or the state directory, on a small disk; call it to mount that anew with other options."""
+    """Put the log or the state directory on a small disk; yield a function that remounts it with other options."""
     place = tmp_path / request.param
     place.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", "size=30m", "tmpfs", str(place)]
@@ -223,17 +221,17 @@ def put_many(log: EmbeddedLog) -> None:
 
 
 @pytest.mark.parametrize("small", ["log"], indirect=True)
-def test_a_full_disk_under_the_log(app: App, small: Callable[[str], None], log: EmbeddedLog) -> None:
+def test_a_full_disk_for_the_log(app: App, small: Callable[[str], None], log: EmbeddedLog) -> None:
     app.options = SMALL_COMMITS
     put_many(log)
-    assert f'the log at "{app.log_path}": the disk is full; make room' in app.error()
+    assert f'the log at "{app.log_path}": the disk is full; free some space' in app.error()
     assert 0 < len(got(log)) < 1500
     small("size=200m")
     app.works_until(lambda: len(got(log)) == len(got(log, "rows")) == 1500)
 
 
 @pytest.mark.parametrize("small", ["state"], indirect=True)
-def test_a_full_disk_under_the_state(app: App, small: Callable[[str], None], log: EmbeddedLog) -> None:
+def test_a_full_disk_for_the_state(app: App, small: Callable[[str], None], log: EmbeddedLog) -> None:
     app.options = SMALL_COMMITS
     small("size=4m")
     put_many(log)

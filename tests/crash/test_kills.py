@@ -1,6 +1,6 @@
-"""Workers killed at random moments: every record counts once, in what they wrote and in what they keep.
+"""Workers killed at random moments: every record counts once, in their outputs and in their stores.
 
-STREAMTOPO_LONG=1 runs the long ones: 300,000 records and 50 kills.
+STREAMTOPO_LONG=1 runs the long tests: 300,000 records and 50 kills.
 """
 
 from __future__ import annotations
@@ -68,13 +68,13 @@ def kill_and_check(path: Path, processes: int, *, records: int, kills: int) -> N
         for process in running:
             process.send_signal(signal.SIGTERM)
         assert [process.wait() for process in running] == [0] * processes
-    brought_up(path)
+    finish_restoring(path)
     check(log, path / "state", records)
     log.close()
 
 
-def brought_up(path: Path) -> None:
-    """A worker that took over when another left may have been stopped while it restored: let one finish that."""
+def finish_restoring(path: Path) -> None:
+    """Finish the restoration of a store, in case the worker that took over was stopped during it."""
     worker = Worker(counting(), log=f"embedded:{path / 'log'}", state_dir=str(path / "state"), cache=0)
     while worker.run_once(0.01) or not worker.tasks or worker.metrics().restoring:
         pass
@@ -82,7 +82,7 @@ def brought_up(path: Path) -> None:
 
 
 def await_a_moment(rng: random.Random, log: EmbeddedLog, before: int, after: int) -> None:
-    """Some time while the worker starts, or a bit after it has come so far with what it was fed."""
+    """Wait for a random moment: while the worker starts, or just after it has processed some of its input."""
     if rng.random() < 0.3:
         deadline = time.monotonic() + rng.random()
         until(lambda: time.monotonic() > deadline)
@@ -94,7 +94,7 @@ def await_a_moment(rng: random.Random, log: EmbeddedLog, before: int, after: int
 
 @contextmanager
 def starting(log: Path, state_dir: Path) -> Iterator[Start]:
-    """Starts workers, each in a process of its own; what still runs at the end is killed."""
+    """Yield a function that starts workers in processes; those still running at the end are killed."""
     command = [sys.executable, "-c", PROGRAM, f"embedded:{log}", str(state_dir)]
     started: list[subprocess.Popen[bytes]] = []
 

@@ -1,6 +1,6 @@
-"""A reader that scans everything, over and over, while a worker works: neither the WAL nor the worker grows.
+"""A reader scans everything, again and again, while a worker runs: neither the WAL nor the worker's memory grows.
 
-STREAMTOPO_LONG=1 runs it for minutes, and with -s says what commits took.
+STREAMTOPO_LONG=1 runs it for minutes; with -s it prints how long commits took.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from statistics import quantiles
 
 import pytest
 
-from streamtopo.logs.embedded import checkpoints
+from streamtopo.logs.embedded.storage import checkpoints
 from tests.crash.apps import check, feed, finished, new_log, written
-from tests.crash.lives import living, scan, serve_and_tell, until
+from tests.crash.lives import living, scan, serve_and_record, until
 from tests.long import long
 
 MB = 1 << 20
@@ -25,12 +25,14 @@ FED = 2000
 @pytest.mark.parametrize(
     ("records", "every"), [(60_000, MB // 2), pytest.param(4_000_000, checkpoints.EVERY, marks=long)]
 )
-def test_a_reader_of_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, records: int, every: int) -> None:
+def test_a_reader_does_not_make_the_worker_grow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, records: int, every: int
+) -> None:
     monkeypatch.setattr(checkpoints, "EVERY", every)
     log, wal, resident = new_log(tmp_path / "log"), [], []
     commits, scans = tmp_path / "commits", tmp_path / "scans"
     with (
-        living(serve_and_tell, log.path, tmp_path / "state", every, commits) as worker,
+        living(serve_and_record, log.path, tmp_path / "state", every, commits) as worker,
         living(scan, log.path, scans) as reader,
     ):
         for fed in range(FED, records + 1, FED):
@@ -43,7 +45,7 @@ def test_a_reader_of_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
         os.kill(worker.pid or 0, signal.SIGTERM)
         worker.join(30)
         assert (worker.exitcode, reader.is_alive()) == (0, True)
-    print(told(wal, resident, numbers(commits)))  # noqa: T201
+    print(summary(wal, resident, numbers(commits)))  # noqa: T201
     assert len(numbers(scans)) >= 3
     assert max(wal) < 4 * every + 8 * MB
     begun, middle, last = thirds(resident)
@@ -66,8 +68,8 @@ def thirds(values: Sequence[float]) -> list[Sequence[float]]:
     return [values[:third], values[third : 2 * third], values[2 * third :]]
 
 
-def told(wal: Sequence[int], resident: Sequence[int], commits: Sequence[float]) -> str:
-    """The largest WAL, the most memory, and how long the slowest hundredth of the commits took, in each third."""
+def summary(wal: Sequence[int], resident: Sequence[int], commits: Sequence[float]) -> str:
+    """Return, for each third: the largest WAL, the most memory, and the slowest hundredth of the commits."""
 
     def each(values: Sequence[float], what: Callable[[Sequence[float]], float]) -> str:
         return " ".join(f"{what(third):.1f}" for third in thirds(values))

@@ -1,4 +1,4 @@
-"""Workers that sleep while their tasks go to others, that meet in one directory, and whose clock is set back."""
+"""Workers that are paused while their tasks move, that share one directory, or whose clock is set back."""
 
 from __future__ import annotations
 
@@ -8,31 +8,32 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
 
 from streamtopo import Worker
-from streamtopo.engine import tasks
+from streamtopo.engine.assignment import tasks
 from streamtopo.errors import LogError
-from streamtopo.logs.embedded import EmbeddedLog, database, presence
+from streamtopo.logs.embedded import EmbeddedLog
+from streamtopo.logs.embedded.group import member_file
+from streamtopo.logs.embedded.storage import database
 from streamtopo.records import TopicPartition
-from streamtopo.stores.directory import StateDirectory
+from streamtopo.stores.backends.directory import StateDirectory
 from tests.crash.apps import PARTITIONS, catch_up, check, counting, feed, finished, new_log, parts, working, written
-from tests.crash.lives import LEASE, Point, living, serve, serving, until
+from tests.crash.lives import LEASE, Point, asleep, living, serve, serving, until
 
 LOG = "streamtopo.logs.embedded"
 SLEEPS = [
-    Point("streamtopo.engine.worker:Worker._process", "before", 5),
-    Point("streamtopo.engine.worker:commit", "before", 3),
-    Point(f"{LOG}.member:EmbeddedMember.commit", "before", 3),
-    Point(f"{LOG}.member:EmbeddedMember.commit", "after", 3),
-    Point("streamtopo.stores.rocks:RocksStore.write", "before", 3),
-    Point("streamtopo.engine.task:Task.open", "before", 5),
-    Point("streamtopo.engine.restore:Restoration.__post_init__", "after", 2),
-    Point("streamtopo.engine.tasks:Tasks._begin", "before", 4),
-    Point("streamtopo.stores.directory:StateDirectory.open", "before", 2),
+    Point("streamtopo.engine.worker.worker:Worker._process", "before", 5),
+    Point("streamtopo.engine.worker.worker:commit", "before", 3),
+    Point(f"{LOG}.group.member:EmbeddedMember.commit", "before", 3),
+    Point(f"{LOG}.group.member:EmbeddedMember.commit", "after", 3),
+    Point("streamtopo.stores.backends.rocks:RocksStore.write", "before", 3),
+    Point("streamtopo.engine.task.task:Task.open", "before", 5),
+    Point("streamtopo.engine.assignment.restoration:Restoration.__post_init__", "after", 2),
+    Point("streamtopo.engine.assignment.tasks:Tasks._begin", "before", 4),
+    Point("streamtopo.stores.backends.directory:StateDirectory.open", "before", 2),
 ]
 
 
@@ -44,8 +45,8 @@ def log(tmp_path: Path) -> Iterator[EmbeddedLog]:
 
 
 @pytest.mark.parametrize("point", SLEEPS, ids=str)
-def test_a_worker_that_sleeps_while_its_tasks_move(log: EmbeddedLog, tmp_path: Path, point: Point) -> None:
-    """It commits nothing when it wakes, and takes its share again."""
+def test_a_paused_worker_whose_tasks_move_commits_nothing(log: EmbeddedLog, tmp_path: Path, point: Point) -> None:
+    """It commits nothing when it resumes, and takes its share again."""
     feed(log, 0, 600)
     with living(serve, log.path, tmp_path / "state", point) as sleeper:
         until(lambda: asleep(sleeper), "falling asleep")
@@ -65,15 +66,16 @@ def test_a_worker_that_sleeps_while_its_tasks_move(log: EmbeddedLog, tmp_path: P
     check(log, tmp_path / "state", 900)
 
 
-def test_a_worker_that_sleeps_inside_a_transaction(
+def test_a_worker_paused_inside_a_transaction(
     log: EmbeddedLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It holds the log's write lock: others say so, and end or wait, and it goes on when it wakes."""
+    """It holds the log's write lock: others report that, and end or wait; it continues when it resumes."""
     monkeypatch.setattr(database, "PATIENCE", 0.5)
     feed(log, 0, 300)
-    with living(serve, log.path, tmp_path / "state", Point(f"{LOG}.roster:write_positions", "before", 3)) as sleeper:
+    point = Point(f"{LOG}.group.group_statements:write_positions", "before", 3)
+    with living(serve, log.path, tmp_path / "state", point) as sleeper:
         until(lambda: asleep(sleeper), "falling asleep")
-        with pytest.raises(LogError, match="another process has been writing for too long; look for a stopped one"):
+        with pytest.raises(LogError, match="another process has been writing for too long; look for a stopped process"):
             catch_up(Worker(counting(), log, state_dir=str(tmp_path / "other")))
         os.kill(sleeper.pid or 0, signal.SIGCONT)
         until(lambda: finished(log, 300), "all of it")
@@ -82,23 +84,19 @@ def test_a_worker_that_sleeps_inside_a_transaction(
     check(log, tmp_path / "state", 300)
 
 
-def asleep(process: BaseProcess) -> bool:
-    return " (" in (stat := Path(f"/proc/{process.pid}/stat").read_text()) and stat.rpartition(") ")[2][0] == "T"
-
-
 def shared(log: EmbeddedLog) -> bool:
-    """Whether two members have all partitions of both inputs between them."""
+    """Return whether two members have all partitions of both inputs between them."""
     owned = log.groups()["crash"].members.values()
     return len(owned) == 2 and all(owned) and sum(map(len, owned)) == 2 * PARTITIONS
 
 
-# -- two in one place
+# -- two workers in one directory
 
 
-def test_another_logs_worker_with_the_same_state_directory(
+def test_a_worker_of_another_log_with_the_same_state_directory_waits(
     log: EmbeddedLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It waits, says for whom, and does nothing meanwhile."""
+    """It waits, says for which worker, and does nothing until then."""
     monkeypatch.setattr(tasks, "PATIENCE", 0.1)
     other = new_log(tmp_path / "other")
     feed(log, 0, 100)
@@ -119,15 +117,15 @@ def test_another_logs_worker_with_the_same_state_directory(
     other.close()
 
 
-def test_a_worker_whose_step_hangs_loses_its_tasks_and_the_next_one_waits_for_their_state(
+def test_a_worker_whose_step_hangs_loses_its_tasks_and_the_next_one_waits(
     log: EmbeddedLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Its process runs, so that its locks do not look stopped; when the step ends, it gives the stores back."""
-    monkeypatch.setattr(presence, "UNUSED", 0.2)
+    """Its process runs, so its locks do not look stopped; when the step ends, it releases the stores."""
+    monkeypatch.setattr(member_file, "UNUSED", 0.2)
     monkeypatch.setattr(tasks, "PATIENCE", 0.1)
     feed(log, 0, 300)
     hangs, ends = threading.Event(), threading.Event()
-    thread = threading.Thread(target=hang, args=(log.path, tmp_path / "state", hangs, ends))
+    thread = threading.Thread(target=hang, args=(log.path, tmp_path / "state", hangs, ends), daemon=True)
     thread.start()
     try:
         assert hangs.wait(60)
@@ -145,7 +143,7 @@ def test_a_worker_whose_step_hangs_loses_its_tasks_and_the_next_one_waits_for_th
 
 
 def hang(log_path: Path, state_dir: Path, hangs: threading.Event, ends: threading.Event) -> None:
-    """A worker that has all tasks, and hangs before its first commit until it is let go on; then it stops."""
+    """Run a worker that owns all tasks and hangs before its first commit until it may continue; then it stops."""
     log = EmbeddedLog(log_path, lease=LEASE)
     worker = serving(log, state_dir)
     until(lambda: worker.run_once() and len(worker.tasks) == 2 * PARTITIONS)
@@ -156,8 +154,8 @@ def hang(log_path: Path, state_dir: Path, hangs: threading.Event, ends: threadin
     log.close()
 
 
-def test_a_task_that_its_last_owner_still_has_is_left_for_later(log: EmbeddedLog, tmp_path: Path) -> None:
-    """Others go on meanwhile, and it is opened as soon as it is free."""
+def test_a_task_still_held_by_its_last_owner_is_opened_later(log: EmbeddedLog, tmp_path: Path) -> None:
+    """Other tasks continue, and it is opened as soon as it is free."""
     held = StateDirectory(tmp_path / "state", "crash").open(["counts"], 1)
     feed(log, 0, 300)
     worker = Worker(counting(), log, state_dir=str(tmp_path / "state"), cache=0, chunk=20)
@@ -169,7 +167,7 @@ def test_a_task_that_its_last_owner_still_has_is_left_for_later(log: EmbeddedLog
     check(log, tmp_path / "state", 300)
 
 
-def test_a_task_whose_opening_fails_gives_its_state_back(
+def test_a_task_that_fails_to_open_releases_its_state(
     log: EmbeddedLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same process tries again, as a service does."""
@@ -205,7 +203,7 @@ def run_until(worker: Worker, condition: Callable[[], object]) -> None:
 # -- clocks
 
 
-def test_a_clock_that_is_set_back(log: EmbeddedLog, tmp_path: Path) -> None:
+def test_results_are_right_when_the_clock_is_set_back(log: EmbeddedLog, tmp_path: Path) -> None:
     clock = [time.time_ns() // 1_000_000]
     worker = Worker(counting(), log, state_dir=str(tmp_path / "state"), now=lambda: clock[0], cache=0, chunk=20)
     for number in range(10):
@@ -222,7 +220,7 @@ def test_a_clock_that_is_set_back(log: EmbeddedLog, tmp_path: Path) -> None:
 
 
 def catch_up_on(worker: Worker, clock: list[int]) -> None:
-    """As `catch_up`, with a clock that goes on by a millisecond a turn."""
+    """As `catch_up`, with a clock that advances by a millisecond per turn."""
     deadline = time.monotonic() + 60
     while worker.run_once() or worker._pace.undurable or not worker.tasks or worker.metrics().lag != 0:
         clock[0] += 1

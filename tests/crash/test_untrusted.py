@@ -1,4 +1,4 @@
-"""Stores that cannot be what their changelog says are rebuilt, with a warning that says why."""
+"""Stores that do not fit their changelog are rebuilt, with a warning that gives the reason."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from streamtopo.logs import Topic
 from streamtopo.logs.embedded import EmbeddedLog, EmbeddedMember
 from streamtopo.records import Columns, TopicPartition
 from streamtopo.serdes import INT
-from streamtopo.stores.rocks import MemoryBudget, RocksStore
+from streamtopo.stores.backends.rocks import MemoryBudget, RocksStore
 from tests.crash.apps import catch_up, check, counting, everything, feed, new_log, parts, replayed, stored, working
 
 CHANGELOG = TopicPartition("crash-counts-changelog", 0)
@@ -26,7 +26,7 @@ KEPT = 600_000
 
 @pytest.fixture
 def log(tmp_path: Path) -> Iterator[EmbeddedLog]:
-    """One whose 300 numbers were counted, with the state beside it."""
+    """Yield a log whose 300 numbers were counted, with its state."""
     log = new_log(tmp_path / "log")
     feed(log, 0, 300)
     with working(counting(), log, tmp_path / "state", cache=0):
@@ -35,17 +35,17 @@ def log(tmp_path: Path) -> Iterator[EmbeddedLog]:
     log.close()
 
 
-def test_a_store_of_another_log(log: EmbeddedLog, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_store_of_another_log_is_rebuilt(log: EmbeddedLog, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     other = new_log(tmp_path / "other")
     feed(other, 0, 200)
     with working(counting(), other, tmp_path / "state", cache=0):
         assert caplog.text.count('store "counts" is rebuilt from its changelog') == 3
-        assert f'it belongs to another log: it is of "{log.id}", and this one is "{other.id}"' in caplog.text
+        assert f'it belongs to another log: the store is from "{log.id}", and this log is "{other.id}"' in caplog.text
     check(other, tmp_path / "state", 200)
     other.close()
 
 
-def test_a_store_without_a_changelog_keeps_what_it_has_of_its_own_log_alone(
+def test_a_store_without_a_changelog_is_kept_for_its_own_log_only(
     log: EmbeddedLog, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with working(remembering(), log, tmp_path / "state"):
@@ -57,13 +57,13 @@ def test_a_store_without_a_changelog_keeps_what_it_has_of_its_own_log_alone(
     other = new_log(tmp_path / "other")
     feed(other, 0, 30)
     with working(remembering(), other, tmp_path / "state"):
-        assert caplog.text.count('store "seen" begins empty: it has rows of another log') == 3
+        assert caplog.text.count('store "seen" starts empty: its rows belong to another log') == 3
     assert totals_of(other) == [10, 10, 10]
     other.close()
 
 
 class Remember(Processor):
-    """Counts all records of its partition."""
+    """Count all records of its partition."""
 
     def init(self, context: ProcessorContext) -> None:
         self.context, self.seen = context, context.get_state_store("seen")
@@ -84,7 +84,7 @@ def totals_of(log: EmbeddedLog) -> list[int]:
     return [INT.decode_column(everything(log, part).values)[-1] for part in parts("out")]
 
 
-def test_a_store_ahead_of_a_log_that_was_put_back(
+def test_a_store_ahead_of_a_restored_log_is_rebuilt(
     log: EmbeddedLog, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     shutil.copytree(tmp_path / "log", tmp_path / "backup")
@@ -99,7 +99,7 @@ def test_a_store_ahead_of_a_log_that_was_put_back(
     before.close()
 
 
-def test_a_store_behind_the_start_of_its_changelog(
+def test_a_store_behind_the_start_of_its_changelog_is_rebuilt(
     log: EmbeddedLog, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     shutil.copytree(tmp_path / "state", tmp_path / "old")
@@ -113,20 +113,20 @@ def test_a_store_behind_the_start_of_its_changelog(
         assert rows == replayed(log, CHANGELOG)
 
 
-def test_a_changelog_that_was_deleted_and_made_anew(
+def test_a_store_of_a_recreated_changelog_is_rebuilt(
     log: EmbeddedLog, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     log.delete(CHANGELOG.topic)
     feed(log, 300, 330)
     with working(counting(), log, tmp_path / "state", cache=0):
-        assert caplog.text.count("its changelog was made anew: it is of ") == 3
+        assert caplog.text.count("its changelog topic was recreated: the store is from ") == 3
     for part in parts(CHANGELOG.topic):
         with stored(tmp_path / "state", part.partition) as rows:
             assert rows == replayed(log, part)
     assert sum(log.end(part) for part in parts(CHANGELOG.topic)) == 30
 
 
-def test_restoring_behind_holes(log: EmbeddedLog, tmp_path: Path) -> None:
+def test_restoring_across_gaps_in_the_offsets(log: EmbeddedLog, tmp_path: Path) -> None:
     shutil.copytree(tmp_path / "state", tmp_path / "old")
     feed(log, 300, 600)
     with working(counting(), log, tmp_path / "state", cache=0):
@@ -143,7 +143,7 @@ def test_restoring_behind_holes(log: EmbeddedLog, tmp_path: Path) -> None:
 
 
 class Rows:
-    """A topic of one partition read as a table, with a clock that can be set forward."""
+    """A topic of one partition read as a table, with a clock that can be moved forward."""
 
     topic, changelog = TopicPartition("rows", 0), TopicPartition("untrusted-rows-changelog", 0)
 
@@ -162,11 +162,11 @@ class Rows:
         self.log.append(self.topic, Columns(keys, values, [0] * len(keys)))
 
     def read(self, state: str, **options: Any) -> dict[str, str]:
-        """What the store has when a worker with this state directory has caught up."""
+        """Return the store's rows after a worker with this state directory has caught up."""
         worker = self.worker(state, **options)
         catch_up(worker)
         (task,) = worker.tasks.values()
-        found = dict(task.store_view("rows", self.now).all())
+        found = dict(task.context.store_view("rows", self.now).all())
         worker.close()
         return found
 
@@ -191,7 +191,7 @@ def rows(tmp_path: Path) -> Iterator[Rows]:
 
 
 def deleted_and_compacted(rows: Rows, after: int) -> None:
-    """Leaves an old copy of the state, from before a deletion of which nothing is left if it was long ago."""
+    """Leave an old copy of the state, from before a deletion that has been cleaned away if `after` is long."""
     rows.put({"kept": "1", "deleted": "1"})
     assert rows.read("state") == {"deleted": "1", "kept": "1"}
     shutil.copytree(rows.path / "state", rows.path / "old")
@@ -200,7 +200,7 @@ def deleted_and_compacted(rows: Rows, after: int) -> None:
     compacted_away(rows, after)
 
 
-def test_a_deleted_key_does_not_come_back_with_an_old_copy(rows: Rows, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_deleted_key_does_not_return_with_an_old_copy(rows: Rows, caplog: pytest.LogCaptureFixture) -> None:
     deleted_and_compacted(rows, after=2 * KEPT)
     assert rows.log.read(rows.changelog, 0, 10).columns.keys == [b"kept", b"new"]
     assert rows.read("old") == {"kept": "1", "new": "1"}
@@ -208,8 +208,8 @@ def test_a_deleted_key_does_not_come_back_with_an_old_copy(rows: Rows, caplog: p
     assert "and deletions since then are gone" in caplog.text
 
 
-def test_an_old_copy_goes_on_where_no_deletion_is_gone(rows: Rows, caplog: pytest.LogCaptureFixture) -> None:
-    """As after a machine was off: nobody cleaned meanwhile."""
+def test_an_old_copy_continues_if_no_deletion_was_cleaned_away(rows: Rows, caplog: pytest.LogCaptureFixture) -> None:
+    """For example after a machine was off, when nothing was cleaned."""
     rows.put({"kept": "1", "deleted": "1"})
     rows.read("state")
     shutil.copytree(rows.path / "state", rows.path / "old")
@@ -220,7 +220,7 @@ def test_an_old_copy_goes_on_where_no_deletion_is_gone(rows: Rows, caplog: pytes
     assert caplog.text == ""
 
 
-def test_a_changelog_keeps_deletions_as_long_as_it_is_told(rows: Rows) -> None:
+def test_a_changelog_keeps_deletions_as_long_as_configured(rows: Rows) -> None:
     rows.put({"deleted": "1"})
     rows.read("state", keep_deletions="1h")
     assert rows.log.topics()[rows.changelog.topic].config["delete.retention.ms"] == "3600000"
@@ -232,10 +232,10 @@ def test_a_changelog_keeps_deletions_as_long_as_it_is_told(rows: Rows) -> None:
     assert deletions(rows) == 0
 
 
-def test_a_deleted_key_does_not_come_back_with_a_store_whose_worker_slept_before_it_was_written(
+def test_a_deleted_key_does_not_return_with_the_store_of_a_paused_worker(
     rows: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """For so long that its tasks moved, and the key's deletion came and went."""
+    """It was paused so long that its tasks moved, and the key's deletion was written and cleaned away."""
     rows.put({"kept": "1", "deleted": "1"})
     sleeper, write = rows.worker("old"), RocksStore.write
     member = sleeper.member
@@ -257,19 +257,19 @@ def test_a_deleted_key_does_not_come_back_with_a_store_whose_worker_slept_before
     assert rows.read("old") == {"kept": "1", "new": "1"}
 
 
-def test_a_copy_that_is_old_but_missed_nothing_is_good(rows: Rows, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_old_copy_that_missed_nothing_is_used(rows: Rows, caplog: pytest.LogCaptureFixture) -> None:
     deleted_and_compacted(rows, after=2 * KEPT)
     assert rows.read("state") == {"kept": "1", "new": "1"}
     assert caplog.text == ""
 
 
-def test_a_copy_that_is_young_enough_hears_of_the_deletion(rows: Rows, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_recent_copy_still_reads_the_deletion(rows: Rows, caplog: pytest.LogCaptureFixture) -> None:
     deleted_and_compacted(rows, after=KEPT // 2)
     assert rows.read("old") == {"kept": "1", "new": "1"}
     assert caplog.text == ""
 
 
-def test_a_hole_at_the_end_is_no_reason_to_wait(rows: Rows) -> None:
+def test_a_gap_at_the_end_is_not_waited_for(rows: Rows) -> None:
     rows.put({"kept": "1", "deleted": "1"})
     rows.put({"deleted": None})
     rows.read("state")
@@ -280,7 +280,7 @@ def test_a_hole_at_the_end_is_no_reason_to_wait(rows: Rows) -> None:
 
 @pytest.fixture
 def half_restored(rows: Rows) -> Worker:
-    """A worker that has read a row, but not yet its deletion, which comes a day and a half after it."""
+    """Return a worker that has read a row, but not yet its deletion, which follows a day and a half later."""
     rows.put({"deleted": "1"} | {f"{number}": "1" for number in range(50)})
     rows.read("state")
     rows.later += KEPT * 3 // 2
@@ -293,7 +293,7 @@ def half_restored(rows: Rows) -> Worker:
 
 
 def compacted_away(rows: Rows, after: int) -> None:
-    """The row goes with the first cleaning, and the deletion with one that comes so much later."""
+    """Clean the row first, and the deletion in a second run this much later."""
     rows.log.compact(rows.changelog)
     rows.later += after
     rows.log.compact(rows.changelog)
@@ -314,7 +314,7 @@ def test_a_deletion_stays_while_a_store_is_restored(
     assert caplog.text == ""
 
 
-def test_a_half_restored_store_goes_on_while_deletions_stay(
+def test_a_half_restored_store_continues_while_deletions_are_kept(
     rows: Rows, half_restored: Worker, caplog: pytest.LogCaptureFixture
 ) -> None:
     half_restored.close()
@@ -361,7 +361,7 @@ def test_restoring_that_takes_too_long_twice_is_an_error(
     assert "deleted" not in rows.read("new")
 
 
-def test_restoring_slowly_is_fine_where_nothing_was_compacted_away(
+def test_slow_restoring_is_fine_if_nothing_was_compacted_away(
     rows: Rows, half_restored: Worker, caplog: pytest.LogCaptureFixture
 ) -> None:
     rows.later += 2 * KEPT
@@ -387,8 +387,8 @@ def test_large_values_are_restored_in_small_slices(rows: Rows) -> None:
 # -- what a worker writes itself
 
 
-def test_a_commits_own_records_are_news(log: EmbeddedLog, tmp_path: Path) -> None:
-    """One worker with all tasks waits for nothing between writing into the repartition topic and reading it."""
+def test_a_commits_own_records_are_read_at_once(log: EmbeddedLog, tmp_path: Path) -> None:
+    """A worker that owns all tasks does not wait between writing to the repartition topic and reading it."""
     with working(counting(), log, tmp_path / "state", cache=0) as worker:
         feed(log, 300, 301)
         start = time.monotonic()

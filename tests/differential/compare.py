@@ -1,4 +1,4 @@
-"""A random case beside what Kafka Streams answered to it: record by record, and in one batch cut into chunks."""
+"""Compare a random case with the answer of Kafka Streams: record by record, and in one batch cut into chunks."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from tests.conformance.runner import Case, rows_of
 
 
 def answered(case: Case, answer: dict[str, Any]) -> Case | None:
-    """The case with its answer, as conformance cases have it; None if Kafka Streams could not give one."""
+    """Return the case with its answer, as conformance cases have it; None if Kafka Streams could not give one."""
     if {"errors", "build_error", "driver_error"} & answer.keys():
         return None
     return {**case, "expected_after_each": answer["groups"]}
 
 
 def differences(case: Case) -> list[str]:
-    """Records of one topic give the same rows in whatever chunks they come, unless one task asks another one."""
+    """Compare batches only if no task queries another: then records of one topic give the same rows in any chunks."""
     case = {**case, "expected": [row for group in case["expected_after_each"] for row in group]}
     found = runner.differences(case)
     together = all(step["op"] != "fk_join" for step in case["params"]["steps"])

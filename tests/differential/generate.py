@@ -1,7 +1,7 @@
 """Random cases in the schema of the conformance cases: a topology, and records to send through it.
 
-A part (`windowed.py` is one) says what it can put behind a stream: functions that take a `Growing` and the id of a
-stream, add steps, and return the id of what they made.
+A part (`windowed.py` is one) lists what it can add after a stream: functions that take a `Growing` and the id of a
+stream, add steps, and return the id of the last one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ VALUES = ["1", "2", "30", None]
 
 @dataclass
 class Growing:
-    """A topology in the making; `add` returns the new step's id."""
+    """A topology under construction; `add` returns the new step's id."""
 
     random: Random
     steps: list[Step] = field(default_factory=list)
@@ -60,7 +60,7 @@ def case(seed: int) -> Case:
 
 
 def prepared(growing: Growing, stream: str) -> str:
-    """The stream behind none, one or two operators that remember nothing."""
+    """Return the stream after none, one or two stateless operators."""
     for _ in range(growing.random.choice([0, 0, 0, 1, 2])):
         match growing.random.choice(["map_values", "flat_map_values", "merge", "select_key"]):
             case "map_values":
@@ -75,7 +75,7 @@ def prepared(growing: Growing, stream: str) -> str:
 
 
 def records(random: Random, topics: list[str]) -> list[Step]:
-    """Times go forward in small steps and now and then in large ones, and fall back; boundaries are met often."""
+    """Return records whose times advance in small and some large steps, and fall back; boundaries are often met."""
     time, sent = random.choice([0, 0, 3, 40]), []
     for _ in range(random.randint(2, 14)):
         time += random.choice([0, 0, 1, 1, 2, 3, 5, 5, 10, 10, 11, 37])

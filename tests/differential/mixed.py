@@ -1,6 +1,6 @@
-"""Operators of all areas in one topology: each takes the results that are there, and adds its own to them.
+"""Operators of all kinds in one topology: each takes earlier results, and adds its own to them.
 
-Left out is what the decisions in README say is done differently: what old values a count and `suppress` send.
+Documented differences (docs/decisions.md) are left out: old values sent by a count and by `suppress`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _KEPT = 100_000
 
 @dataclass(frozen=True)
 class Made:
-    """A stream or table; only those with the same keys, plain or with a window, can meet."""
+    """A stream or table; two can be joined if they have the same keys, plain or with a window."""
 
     id: str
     table: bool
@@ -25,9 +25,9 @@ class Made:
     """The kind and size of its windows, if its keys have windows."""
     versioned: bool = False
     numbers: bool = False
-    """Its values are no strings, which some functions need."""
+    """Its values are not strings, which some functions need."""
     unlike: bool = False
-    """Old values differ from those of Kafka Streams: behind a count its 0, behind `suppress` all of them."""
+    """Old values differ from those of Kafka Streams: after a count its 0, after `suppress` all of them."""
 
 
 def mixed(growing: Any, stream: str) -> str:
@@ -91,7 +91,7 @@ def _on_stream(growing: Any, one: Made, pool: list[Made]) -> Made | None:
         case "stream":
             other = _other(growing, one, pool, table=False)
             if other is None or (_rekeyed(growing, one.id) and _rekeyed(growing, other.id)):
-                return None  # of records with equal times in two repartition topics either may be first
+                return None  # two repartition topics: records with equal times may come in either order
             join["kind"] = random.choice(["inner", "left", "outer"])
             span = {name: random.choice([0, 1, 5, 10]) for name in ("before_ms", "after_ms", "grace_ms")}
             return Made(

@@ -1,4 +1,4 @@
-"""Tables: changed row by row, joined by key, and at the end grouped or joined by a foreign key."""
+"""Tables: changed row by row, joined by key, and finally grouped or joined by a foreign key."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def kept(growing: Any) -> dict[str, str]:
 
 
 def changed(growing: Any, before: str) -> str:
-    """The table behind none, one or two operators that look at one row."""
+    """Return the table after none, one or two operators that work on one row."""
     random = growing.random
     for _ in range(random.choice([0, 0, 1, 2])):
         match random.choice(["filter", "filter_not", "map_values", "transform_values"]):

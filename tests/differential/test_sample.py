@@ -1,4 +1,4 @@
-"""Recorded samples of random cases: what Kafka Streams answered, streamtopo answers, however the records are cut."""
+"""Recorded samples of random cases: streamtopo gives the answers of Kafka Streams, however the records are cut."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A recorded sample of random tables: what Kafka Streams answered, streamtopo answers, record by record."""
+"""A recorded sample of random tables: streamtopo gives the answers of Kafka Streams, record by record."""
 
 from __future__ import annotations
 

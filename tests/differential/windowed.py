@@ -1,4 +1,4 @@
-"""Windows of every kind, cogrouped streams, and tables held back."""
+"""Windows of every kind, cogrouped streams, and suppressed tables."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 _ADDERS = ["concat_plus", "concat", {"name": "append_null_if_len_gt", "arg": 4}]
 _KEPT = 100_000
-"""Retention where rows go on when windows close: with less Kafka Streams loses some of them."""
+"""Retention for rows that are emitted when windows close: with less, Kafka Streams loses some of them."""
 
 
 def windowed(growing: Any, stream: str) -> str:
@@ -53,7 +53,7 @@ def random_window(growing: Any) -> dict[str, Any]:
 
 
 def cogrouped(growing: Any, stream: str) -> str:
-    """Without lateness: each stream has its own stream time, and in Kafka Streams the store has a third one."""
+    """Without late records: each stream has its own stream time, and in Kafka Streams the store has a third one."""
     growing.subject = "cogroup"
     other = growing.source()
     groups = [growing.add("group_by_key", one) for one in (stream, other)]

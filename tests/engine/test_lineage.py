@@ -1,4 +1,4 @@
-"""What tells stores with generated names apart: alike in all versions of Python, whatever the number in the name."""
+"""The lineage distinguishes stores with generated names: the same in all versions of Python, whatever the number."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from streamtopo import StreamsBuilder, Topology
-from streamtopo.engine.lineage import Lineage, _functions, is_numbered
+from streamtopo.engine.compatibility.lineage import Lineage, _functions, is_numbered
 
 
 def starting(length: int) -> Callable[[str, str], str]:
@@ -35,12 +35,12 @@ class Upper:
         (str.upper, ["str.upper"]),
     ],
 )
-def test_what_is_said_of_a_function(function: Any, words: list[str]) -> None:
+def test_a_function_is_described_by_its_code(function: Any, words: list[str]) -> None:
     assert list(_functions(function, {})) == words
 
 
 class Lazy:
-    """Stands for an object that is not there yet, as those of web frameworks do."""
+    """Stands for an object that does not exist yet, as in web frameworks."""
 
     def __getattribute__(self, name: str) -> Any:
         raise RuntimeError("outside of a request")
@@ -50,16 +50,16 @@ def using(thing: Any) -> Callable[[str, str], str]:
     return lambda key, value: str(thing)
 
 
-def test_functions_may_have_anything_around_them() -> None:
+def test_functions_may_refer_to_any_object() -> None:
     deep: list[Any] = []
     for _ in range(10_000):
         deep = [deep]
     table = {str(number): [str(number)] for number in range(100_000)}
-    said = {
+    texts = {
         name: [*_functions(using(thing), {})] for name, thing in [("lazy", Lazy()), ("deep", deep), ("table", table)]
     }
-    assert {name: words[0] for name, words in said.items()} == dict.fromkeys(said, "using.<locals>.<lambda>")
-    assert len(said["table"]) < 2000
+    assert {name: words[0] for name, words in texts.items()} == dict.fromkeys(texts, "using.<locals>.<lambda>")
+    assert len(texts["table"]) < 2000
 
 
 def counting(*groups: Callable[[str, str], str], more: bool = False) -> Topology:
@@ -70,7 +70,7 @@ def counting(*groups: Callable[[str, str], str], more: bool = False) -> Topology
     return builder.build()
 
 
-def test_it_is_of_what_leads_to_a_store_through_repartition_topics_whatever_its_number() -> None:
+def test_the_lineage_includes_steps_before_repartition_topics() -> None:
     one, two, swapped = (
         [Lineage(topology).of_store(store) for store in topology.stores]
         for topology in (counting(starting(1)), counting(starting(1), starting(2)), counting(starting(2), starting(1)))
@@ -82,7 +82,7 @@ def test_it_is_of_what_leads_to_a_store_through_repartition_topics_whatever_its_
     assert [Lineage(more).of_topic(topic)["from"] for topic in more.repartitions] == [["in", "more"]]
 
 
-def test_generated_names() -> None:
+def test_generated_names_are_recognized() -> None:
     names = [
         "KSTREAM-AGGREGATE-STATE-STORE-0000000003",
         "KSTREAM-REDUCE-0000000003-repartition",

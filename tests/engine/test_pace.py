@@ -1,16 +1,16 @@
-"""When a worker commits: caught up or under load, and how far apart."""
+"""When a worker commits: when it has caught up or under load, and at what distances."""
 
 from __future__ import annotations
 
 import pytest
 
 from streamtopo import StreamsBuilder, Worker
-from streamtopo.config import WorkerConfig
-from streamtopo.engine import pace
-from streamtopo.engine.pace import Pace
+from streamtopo.engine.worker import pace
+from streamtopo.engine.worker.pace import Pace
 from streamtopo.logs import Topic
 from streamtopo.logs.memory import MemoryLog
 from streamtopo.records import Columns, TopicPartition
+from streamtopo.settings.config import WorkerConfig
 
 
 class Clock:
@@ -22,7 +22,7 @@ class Clock:
 
 
 class Slow:
-    """Seconds as commits see them: each takes as long as the next number says, in milliseconds."""
+    """A clock for commits: each takes as many milliseconds as the next number."""
 
     def __init__(self, *commits: float) -> None:
         self._moments = [moment for ms in commits for moment in (0.0, ms / 1000)]
@@ -35,7 +35,7 @@ class Slow:
     ("commits", "apart"),
     [([], 1), ([0.5, 0.5], 1), ([9, 9], 9), ([9, 90], 9), ([90, 9], 9), ([190, 190], 100)],
 )
-def test_caught_up_commits_are_as_far_apart_as_they_are_long(
+def test_idle_commits_are_as_far_apart_as_they_are_long(
     commits: list[float], apart: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = Clock()
@@ -61,11 +61,11 @@ def test_without_a_pause_every_turn_that_catches_up_commits() -> None:
     assert one.due(caught_up=True)
 
 
-def test_news_gather_while_a_commit_is_not_due(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records_are_collected_until_a_commit_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
     slept: list[float] = []
     one = Pace(WorkerConfig(commit_pause=8), clock)
-    monkeypatch.setattr("streamtopo.engine.pace.time.sleep", slept.append)
+    monkeypatch.setattr("streamtopo.engine.worker.pace.time.sleep", slept.append)
     one.rest(1.0)
     one.did(1)
     clock.ms = 3
@@ -76,8 +76,8 @@ def test_news_gather_while_a_commit_is_not_due(monkeypatch: pytest.MonkeyPatch) 
     assert slept == [0.005, 0.001, 0.0]
 
 
-def test_a_worker_that_has_more_to_read_than_it_has_in_hand_is_not_caught_up() -> None:
-    """It reads several rounds at once, and nothing while it works those off."""
+def test_a_worker_with_more_to_read_than_in_memory_has_not_caught_up() -> None:
+    """It reads several rounds at once, and reads nothing while it processes them."""
     builder = StreamsBuilder("pace")
     builder.stream("in").to("out")
     log = MemoryLog()

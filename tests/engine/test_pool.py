@@ -1,4 +1,4 @@
-"""A pool of processes: what they say of themselves, and what becomes of it when they end."""
+"""A pool of processes: their metrics, and what happens when they end."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from streamtopo.engine import pool as pool_module
-from streamtopo.engine.metrics import Metrics, Restoring, together
-from streamtopo.engine.pool import Pool, PoolError
+from streamtopo.engine.metrics import Metrics, RestoreProgress, together
+from streamtopo.engine.processes import pool as pool_module
+from streamtopo.engine.processes.pool import Pool, PoolError
 
-METRICS = Metrics(("0_0",), (Restoring("counts", 0, 1, 2),), 5, 7, 1, 2.5, 0, {"null key": 1})
+METRICS = Metrics(("0_0",), (RestoreProgress("counts", 0, 1, 2),), 5, 7, 1, 2.5, 0, {"null key": 1})
 LIFELINE = """
 import os, signal, sys, time
-from streamtopo.engine.lifeline import Lifeline
-from streamtopo.engine.metrics import Metrics, Restoring
+from streamtopo.engine.processes.lifeline import Lifeline
+from streamtopo.engine.metrics import Metrics, RestoreProgress
 lifeline = Lifeline(int(sys.argv[1]))
 """
 
@@ -37,51 +37,51 @@ def failure(pool: Pool) -> str:
     return str(failed.value)
 
 
-def test_numbers_of_all_processes_are_added_up() -> None:
+def test_metrics_of_all_processes_are_added_up() -> None:
     pool = Pool(command(f"lifeline.report({METRICS!r}); time.sleep(600)"), 2, print)
     seen: list[tuple[int, int | None]] = []
 
-    def stop_when_both_spoke() -> None:
+    def stop_when_both_reported() -> None:
         seen.append((pool.metrics().records, pool.metrics().lag))
         if seen[-1][0] == 10:
             pool.stop()
 
-    pool.run(each_turn=stop_when_both_spoke)
-    assert {lag for records, lag in seen if records < 10} == {None}  # of those that said nothing so far it is not known
+    pool.run(each_turn=stop_when_both_reported)
+    assert {lag for records, lag in seen if records < 10} == {None}  # unknown until all processes have reported
     assert seen[-1] == (10, 14)
     assert pool.metrics() == together([METRICS.ended(), METRICS.ended()])
 
 
-def test_together() -> None:
+def test_together_adds_up_metrics() -> None:
     other = Metrics(("1_0",), (), 1, 1, 1, 9.0, 1, {"null key": 2, "late": 1})
     both = Metrics(("0_0", "1_0"), METRICS.restoring, 6, 8, 2, 9.0, 1, {"null key": 3, "late": 1})
     assert together([METRICS, other._replace(lag=None)]).lag is None
     assert together([METRICS, other]) == both
 
 
-def test_a_failure_ends_the_pool_and_is_told_once() -> None:
-    said: list[str] = []
-    pool = Pool(command("lifeline.fail('Error: it cannot be done'); sys.exit(1)"), 3, said.append)
+def test_a_failure_ends_the_pool_and_is_reported_once() -> None:
+    output: list[str] = []
+    pool = Pool(command("lifeline.fail('Error: it cannot be done'); sys.exit(1)"), 3, output.append)
     assert failure(pool) == "Error: it cannot be done"
-    assert said == []
+    assert output == []
 
 
-def test_an_end_without_an_explanation_comes_with_its_last_words() -> None:
-    said: list[str] = []
-    text = failure(Pool(command("sys.exit('nothing works')"), 1, said.append))
+def test_an_end_without_an_explanation_is_reported_with_the_last_output() -> None:
+    output: list[str] = []
+    text = failure(Pool(command("sys.exit('nothing works')"), 1, output.append))
     assert text == "Error: worker process 1 of 1 ended with exit code 1; the last that it wrote:\n  nothing works"
-    assert said == ["nothing works"]
+    assert output == ["nothing works"]
 
 
-def test_one_that_dies_again_and_again_is_given_up() -> None:
-    said: list[str] = []
-    text = failure(Pool(command("os.kill(os.getpid(), signal.SIGKILL)"), 1, said.append))
+def test_a_process_that_dies_repeatedly_is_given_up() -> None:
+    output: list[str] = []
+    text = failure(Pool(command("os.kill(os.getpid(), signal.SIGKILL)"), 1, output.append))
     died = "worker process 1 of 1 died 3 times before it had done anything, the last time killed by SIGKILL"
     assert text == f"Error: {died}; it wrote nothing to standard error"
-    assert said == ["worker process 1 of 1 is gone (killed by SIGKILL); another one takes its place"] * 2
+    assert output == ["worker process 1 of 1 is gone (killed by SIGKILL); another one takes its place"] * 2
 
 
-def test_one_that_did_something_before_it_died_is_always_replaced(tmp_path: Path) -> None:
+def test_a_process_that_did_some_work_before_it_died_is_always_replaced(tmp_path: Path) -> None:
     file = tmp_path / "starts"
     code = f"open({str(file)!r}, 'a').write('x'); lifeline.report({METRICS!r}); os.kill(os.getpid(), signal.SIGKILL)"
     pool = Pool(command(code), 1, lambda line: None)
@@ -94,10 +94,11 @@ def test_one_that_did_something_before_it_died_is_always_replaced(tmp_path: Path
     assert pool.metrics().records >= 5 * METRICS.records
 
 
-def test_one_whose_own_processes_outlive_it_is_replaced_at_once(tmp_path: Path) -> None:
-    """What user code forks has the process's end of the lifeline too. The second life ends what the first left.
+def test_a_process_is_replaced_at_once_even_if_its_children_still_run(tmp_path: Path) -> None:
+    """Forked user code inherits the process's end of the lifeline. The second process kills the child of the first.
 
-    Python 3.12 and later warn of a fork beside threads, which is passed on as all that the process writes.
+    Python 3.12 and later warn of a fork in a process with threads; the warning is
+    passed on, as everything that the process writes.
     """
     code = f"""
 import pathlib
@@ -113,28 +114,28 @@ if (forked := os.fork()) == 0:
 left.write_text(str(forked))
 os.kill(os.getpid(), signal.SIGKILL)
 """
-    said: list[str] = []
-    pool = Pool(command(code), 1, said.append)
+    output: list[str] = []
+    pool = Pool(command(code), 1, output.append)
 
-    def stop_when_it_spoke() -> None:
+    def stop_when_it_reported() -> None:
         if pool.metrics().records:
             pool.stop()
 
-    pool.run(each_turn=stop_when_it_spoke)
+    pool.run(each_turn=stop_when_it_reported)
     gone = "worker process 1 of 1 is gone (killed by SIGKILL); another one takes its place"
-    assert [line for line in said if line.startswith("worker process")] == [gone]
+    assert [line for line in output if line.startswith("worker process")] == [gone]
     assert not (tmp_path / "waited for").exists()
 
 
-def test_one_that_is_stopped_comes_to_its_end_with_the_others() -> None:
+def test_a_process_that_is_stopped_ends_with_the_others() -> None:
     code = f"lifeline.report({METRICS!r}); os.kill(os.getpid(), signal.SIGSTOP); time.sleep(600)"
     pool = Pool(command(code), 2, print)
 
-    def stop_when_both_spoke() -> None:
+    def stop_when_both_reported() -> None:
         if pool.metrics().records == 10:
             pool.stop()
 
-    waiting = threading.Thread(target=pool.run, kwargs={"each_turn": stop_when_both_spoke})
+    waiting = threading.Thread(target=pool.run, kwargs={"each_turn": stop_when_both_reported}, daemon=True)
     waiting.start()
     waiting.join(20)
     stuck = waiting.is_alive()
@@ -143,9 +144,9 @@ def test_one_that_is_stopped_comes_to_its_end_with_the_others() -> None:
     assert not stuck
 
 
-def test_a_commit_that_fails_at_the_end_is_a_failure() -> None:
-    ready, last_words = f"lifeline.report({METRICS!r})", "lifeline.fail('Error: the disk is full'); os._exit(1)"
-    at_the_end = f"signal.signal(signal.SIGTERM, lambda *_: ({last_words.replace('; ', ', ')}))"
+def test_a_failed_final_commit_is_a_failure() -> None:
+    ready, last_lines = f"lifeline.report({METRICS!r})", "lifeline.fail('Error: the disk is full'); os._exit(1)"
+    at_the_end = f"signal.signal(signal.SIGTERM, lambda *_: ({last_lines.replace('; ', ', ')}))"
     pool = Pool(command(f"{at_the_end}; {ready}; time.sleep(600)"), 1, print)
 
     def stop_when_ready() -> None:

@@ -1,4 +1,4 @@
-"""Internal topics that are there already when a worker starts."""
+"""Internal topics that already exist when a worker starts."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from streamtopo import StreamsBuilder, Topology, Worker
-from streamtopo.config import WorkerConfig
-from streamtopo.engine.topics import Topics
+from streamtopo.engine.topics.topics import Topics
 from streamtopo.errors import LogError, PartitionError
 from streamtopo.logs import Topic
 from streamtopo.logs.memory import MemoryLog
+from streamtopo.settings.config import WorkerConfig
 from streamtopo.stores import StoreSpec
-from streamtopo.stores.memory import MemoryStore
+from streamtopo.stores.backends.memory import MemoryStore
 
 CHANGELOG = "app-words-changelog"
 
@@ -48,15 +48,15 @@ def test_a_changelog_that_would_lose_rows_is_refused(log: MemoryLog, config: dic
     with pytest.raises(PartitionError) as refused:
         started(log)
     assert str(refused.value) == (
-        f'internal topic "{CHANGELOG}" exists with cleanup.policy={kept}, and the topology needs compact; keep what '
-        f"you need of it, delete it (streamtopo topics delete {CHANGELOG}), and start again"
+        f'internal topic "{CHANGELOG}" exists with cleanup.policy={kept}, but the topology needs compact; save what '
+        f"you need from it, delete it (streamtopo topics delete {CHANGELOG}), and start again"
     )
     log.delete(CHANGELOG)
     started(log)
     assert log.topics()[CHANGELOG].config["cleanup.policy"] == "compact"
 
 
-def test_a_changelog_keeps_what_else_it_was_created_with(log: MemoryLog, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_changelog_keeps_its_other_settings(log: MemoryLog, caplog: pytest.LogCaptureFixture) -> None:
     config = {"cleanup.policy": "compact", "delete.retention.ms": "5"}
     log.create(Topic(CHANGELOG, 1, config))
     started(log)
@@ -64,22 +64,20 @@ def test_a_changelog_keeps_what_else_it_was_created_with(log: MemoryLog, caplog:
     assert f'internal topic "{CHANGELOG}" keeps the config {config} it was created with' in caplog.text
 
 
-def test_a_changelog_whose_config_is_not_shown_is_taken_as_it_is(
-    log: MemoryLog, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_changelog_whose_settings_are_hidden_is_accepted(log: MemoryLog, caplog: pytest.LogCaptureFixture) -> None:
     log.create(Topic(CHANGELOG, 1, config_known=False))
     started(log, no_create=True)
     assert caplog.text == ""
 
 
-def test_a_second_start_says_nothing(log: MemoryLog, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_second_start_logs_nothing(log: MemoryLog, caplog: pytest.LogCaptureFixture) -> None:
     started(log)
     caplog.clear()
     started(log)
     assert caplog.text == ""
 
 
-def test_nothing_is_created_where_that_is_asked_for(log: MemoryLog) -> None:
+def test_topics_are_not_created_if_that_is_switched_off(log: MemoryLog) -> None:
     with pytest.raises(PartitionError, match=rf"create {CHANGELOG} --partitions 1 --config cleanup.policy=compact --"):
         started(log, no_create=True)
     assert list(log.topics()) == ["in"]
@@ -95,12 +93,12 @@ def test_nothing_is_created_where_that_is_asked_for(log: MemoryLog) -> None:
         started(log, no_create=True, create_topics=4)
 
 
-def test_a_topic_that_comes_in_time_is_waited_for(log: MemoryLog, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_topic_that_is_created_in_time_is_waited_for(log: MemoryLog, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "streamtopo")
     log.delete("in")
     with pytest.raises(PartitionError, match='source topic "in" does not exist'):
         started(log, wait_for_topics="1ms")
-    starting = Thread(target=lambda: started(log, wait_for_topics="1m"))
+    starting = Thread(target=lambda: started(log, wait_for_topics="1m"), daemon=True)
     caplog.clear()
     starting.start()
     while not caplog.messages:
@@ -111,7 +109,7 @@ def test_a_topic_that_comes_in_time_is_waited_for(log: MemoryLog, caplog: pytest
     assert CHANGELOG in log.topics()
 
 
-def test_topics_for_a_pattern_are_looked_for_seldom_where_that_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_topics_of_a_pattern_are_listed_rarely_if_that_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
     log, looks = MemoryLog(), 0
     log.create(Topic("in-1", 1))
     builder = StreamsBuilder("app")

@@ -1,4 +1,4 @@
-"""Random topologies of everything there is: forks behind flat maps, merges, shared stores, several sinks on a topic."""
+"""Random topologies of all operators: forks after flat maps, merges, shared stores, several sinks on one topic."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from hypothesis import strategies as st
 
 from streamtopo import KStream, KTable, Processor, ProcessorContext, Record, StreamsBuilder, Topology, key_value_store
 from streamtopo.testing import DriverRecord
-from tests.exactness.windows import cogrouped, held_back, windowed
+from tests.exactness.windows import cogrouped, grouped_again, held_back, windowed
 
 OUTPUTS = ("out-1", "out-2")
 GROUPED = tuple(f"grouped-s{number}" for number in range(5))
-"""Written by tasks of their own, each by one."""
+"""Each is written by one separate task."""
 FOREIGN = "foreign"
-"""Written by a task that waits for the answers of another one."""
+"""Written by a task that waits for answers from another one."""
 
 
 class Tally(Processor):
-    """Counts per key in a store of its own, and forwards in between and in place."""
+    """Count per key in a store of its own, and forward before and after the put."""
 
     store = ""
 
@@ -38,7 +38,7 @@ class Tally(Processor):
 
 
 class Watch(Processor):
-    """Reads a store that others write, and says what it saw and where the record came from."""
+    """Read a store that others write, and forward what it saw and where the record came from."""
 
     store = ""
 
@@ -62,7 +62,7 @@ def supplier(kind: type[Any], store: str) -> Callable[[], Processor]:
 
 
 def mark(text: str) -> Callable[[Any], Any]:
-    """Changes the value in place: whoever shares it would see the mark."""
+    """Change the value in place: anyone who shares it would see the mark."""
     return lambda value: value.append(text) or value
 
 
@@ -152,7 +152,7 @@ def joined(join: str, stream: KStream, streams: list[KStream], draw: Callable[[A
 
 
 def pair(value: list[Any], row: list[Any] | None) -> list[Any]:
-    """Changes both in place: neither is anybody else's."""
+    """Change both in place: neither is shared."""
     if row is not None:
         row.append("joined")
     value.append("read")
@@ -160,7 +160,7 @@ def pair(value: list[Any], row: list[Any] | None) -> list[Any]:
 
 
 def tables_joined(left: KTable, right: KTable, draw: Callable[[Any], Any], name: str) -> list[KStream]:
-    """Two tables, changed and joined in a random way; then what came of that with one of them once more."""
+    """Change and join two tables at random; then perhaps group the result again."""
     for number in range(draw(st.integers(1, 3))):
         kept = f"{name}-{number}" if draw(st.booleans()) else None
         match draw(st.sampled_from(["filter", "filter not", "map", "transform", "inner", "left", "outer"])):
@@ -176,27 +176,16 @@ def tables_joined(left: KTable, right: KTable, draw: Callable[[Any], Any], name:
                 joins = {"inner": left.join, "left": left.left_join, "outer": left.outer_join}
                 left = joins[kind](right, both, name=kept)
     if draw(st.booleans()):
-        history = left.group_by(lambda key, value: (key, [len(str(value))])).aggregate(list, added, removed)
-        history.to_stream().to(f"grouped-{name}")
+        grouped_again(left, lambda key, value: (key, [len(str(value))]), name)
     return [left.to_stream().map_values(lambda value: value or ["deleted"]), right.to_stream().filter(there)]
 
 
 def both(left: list[Any] | None, right: list[Any] | None) -> list[Any]:
-    """Changes and keeps what it is given."""
+    """Change the arguments, and keep them in the result."""
     for value in (left, right):
         if value is not None:
             value.append("joined")
     return [len(str(left)), left, right][: 3 if len(str([left, right])) < 200 else 1]
-
-
-def added(_: str, value: list[int], row: list[Any]) -> list[Any]:
-    row.append(["added", *value])
-    return row[-4:]
-
-
-def removed(_: str, value: list[int], row: list[Any]) -> list[Any] | None:
-    row.append(["removed", *value])
-    return row[-4:] if len(row) != 2 else None
 
 
 def there(_: str, value: object) -> bool:
@@ -204,7 +193,7 @@ def there(_: str, value: object) -> bool:
 
 
 def first_of_both(left: list[Any] | None, right: list[Any] | None) -> list[Any]:
-    """Changes both in place, and lets only the first of each go on, or rows would grow from join to join."""
+    """Change both in place, and return only the first item of each, so that rows do not grow from join to join."""
     for value in (left, right):
         if value is not None:
             value.append("joined")
@@ -212,7 +201,7 @@ def first_of_both(left: list[Any] | None, right: list[Any] | None) -> list[Any]:
 
 
 def watched(stream: KStream, store: str) -> KStream:
-    """Declared not to change keys, so that what follows stays in the same task, where all order is defined."""
+    """Mark the keys as unchanged: what follows stays in the same task, where the order is fully defined."""
     return replace(stream.process(supplier(Watch, store), stores=[store]), key_changed=False)
 
 
@@ -242,10 +231,10 @@ STEPS = [
 
 @st.composite
 def topologies(draw: Callable[[Any], Any], *, foreign: bool = False) -> Topology:
-    """With `foreign` there may be a join by a foreign key as well, whose answers come when they come."""
+    """With `foreign` there may also be a join by a foreign key, whose answers arrive at any time."""
     builder = StreamsBuilder("random")
     first, second = (builder.stream(topic, key=str, value=list) for topic in ("in-1", "in-2"))
-    streams = [first, second, first.merge(second)]  # one subtopology: order between tasks is nobody's promise
+    streams = [first, second, first.merge(second)]  # one subtopology: the order between tasks is not guaranteed
     for number in range(draw(st.integers(1, 5))):
         stream = draw(st.sampled_from(streams))
         streams += step(stream, streams, draw, f"s{number}")

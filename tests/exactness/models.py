@@ -1,4 +1,4 @@
-"""What each kind of window is, said as simply as can be: from all records so far, without chunks, stores or caches."""
+"""Each kind of window, defined as simply as possible: from all records so far, without chunks, stores or caches."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Event(NamedTuple):
 
 
 Rows = dict[Windowed, str]
-"""The values of a window's records, in order of arrival, one behind the other."""
+"""The values of a window's records, concatenated in order of arrival."""
 
 
 def time_windows(events: list[Event], size: int, advance: int, grace: int) -> Rows:
@@ -31,7 +31,7 @@ def time_windows(events: list[Event], size: int, advance: int, grace: int) -> Ro
 
 
 def session_windows(events: list[Event], gap: int, grace: int) -> Rows:
-    """Sessions as sets of records: one that comes takes all that are in its reach, unless it is too late for them."""
+    """Treat sessions as sets of records: a new record merges with all in its reach, unless it is too late for them."""
     sessions: list[tuple[Windowed, str]] = []
     now = -1
     for key, value, time in events:
@@ -55,7 +55,7 @@ def session_windows(events: list[Event], gap: int, grace: int) -> Rows:
 
 
 def sliding_windows(events: list[Event], difference: int) -> Rows:
-    """With all the grace there can be, from a time on at which windows can start: every set of records that fits."""
+    """Every possible set of records, for unlimited grace and times at which windows can start."""
     rows: Rows = {}
     for key in {event.key for event in events}:
         own = [event for event in events if event.key == key]

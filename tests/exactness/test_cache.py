@@ -1,4 +1,4 @@
-"""The record cache holds back all but the last update of a key in a commit, and changes nothing else about it."""
+"""The record cache holds back all but the last update of a key per commit, and changes nothing else."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def sent(*rows: tuple[Any, Any, int]) -> list[DriverRecord]:
     return [DriverRecord("in", *row) for row in rows]
 
 
-def test_a_record_older_than_the_row_does_not_make_it_older() -> None:
+def test_an_older_record_does_not_move_a_rows_time_back() -> None:
     builder = StreamsBuilder("cache")
     builder.stream("in", key=str, value=str).group_by_key().count().to_stream().to("out")
     driver = driver_of(builder)
@@ -28,7 +28,7 @@ def test_a_record_older_than_the_row_does_not_make_it_older() -> None:
     assert [record[1:4] for record in driver.records("out")] == [("a", 4, 50)]
 
 
-def test_a_deletion_has_the_time_and_the_headers_of_the_record_that_deleted() -> None:
+def test_a_deletion_has_the_time_and_headers_of_the_record_that_caused_it() -> None:
     builder = StreamsBuilder("cache")
     builder.stream("in", key=str, value=str).to_table(store="rows").to_stream().to("out")
     driver = driver_of(builder)
@@ -41,8 +41,8 @@ def test_a_deletion_has_the_time_and_the_headers_of_the_record_that_deleted() ->
     ]
 
 
-def test_aggregates_behind_aggregates_are_flushed_in_their_order() -> None:
-    """What the first holds back must reach the second before that one is flushed: all in one commit."""
+def test_chained_aggregations_are_flushed_in_order() -> None:
+    """What the first one holds back must reach the second before that is flushed: all in one commit."""
     builder = StreamsBuilder("cache")
     first = builder.stream("in", key=str, value=str).group_by_key().count(name="first").to_stream()
     second = first.group_by_key(value=int).reduce(lambda row, value: row + value, name="second").to_stream()
@@ -56,7 +56,7 @@ def test_aggregates_behind_aggregates_are_flushed_in_their_order() -> None:
     assert driver.store("second").get("a") == 5
 
 
-def test_the_last_values_and_times_are_those_without_the_cache() -> None:
+def test_last_values_and_times_are_the_same_without_the_cache() -> None:
     def last(cache: int) -> dict[Any, DriverRecord]:
         builder = StreamsBuilder("cache")
         stream = builder.stream("in", key=str, value=list)
@@ -68,8 +68,8 @@ def test_the_last_values_and_times_are_those_without_the_cache() -> None:
     assert last(0) == last(1 << 20)
 
 
-def test_an_updated_row_is_not_the_value_that_was_put() -> None:
-    """With and without the cache: who changes a forwarded value in place changes no row."""
+def test_changing_a_forwarded_value_in_place_does_not_change_the_row() -> None:
+    """With and without the cache."""
     for cache in (0, 1 << 20):
         builder = StreamsBuilder("cache")
         table = builder.stream("in", key=str, value=list).to_table(store="rows")

@@ -1,4 +1,4 @@
-"""Results do not depend on where chunks are cut: depth-first, one record at a time, is the oracle."""
+"""Results do not depend on where chunks are cut. The reference is one record at a time, depth first."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def outputs(driver: Driver) -> dict[str, list[DriverRecord]]:
 
 
 def rows(driver: Driver) -> dict[str, list[Any]]:
-    """What each store has, of whatever kind."""
+    """Return the contents of every store, of any kind."""
     tasks = [task for _, task in sorted(driver.worker.tasks.items())]
     return {name: list(state.scan(b"", None)) for task in tasks for name, state in task.states.items()}
 
@@ -50,7 +50,7 @@ def test_a_crash_between_records_changes_nothing(topology: Topology, sent: list[
 
 
 @given(topology=topologies(), sent=records())
-def test_the_cache_keeps_the_last_word_per_key(topology: Topology, sent: list[DriverRecord]) -> None:
+def test_the_cache_keeps_the_last_update_of_each_key(topology: Topology, sent: list[DriverRecord]) -> None:
     plain, cached = Driver(topology), Driver(topology, cache=100_000)
     plain.send_all(sent)
     cached.send_all(sent)
@@ -58,7 +58,7 @@ def test_the_cache_keeps_the_last_word_per_key(topology: Topology, sent: list[Dr
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 7])
-def test_records_let_go_together_go_one_after_the_other(chunk: int) -> None:
+def test_records_released_together_are_processed_one_by_one(chunk: int) -> None:
     builder = StreamsBuilder("waiting")
     stream = builder.stream("in-1", key=str, value=str)
     joined = stream.left_join(stream.to_table(versioned=100), lambda value, row: f"{value} {row}", grace=5)

@@ -1,4 +1,4 @@
-"""However a commit ends, outputs, stores and positions agree: on the real memory log, with its commit disturbed."""
+"""However a commit ends, outputs, stores and positions agree: on the real memory log, with disturbed commits."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from collections.abc import Mapping
 import pytest
 
 from streamtopo import StreamsBuilder, Topology
-from streamtopo.logs import Committed, Outcome
+from streamtopo.logs import CommitResult, Outcome
 from streamtopo.logs.memory import MemoryLog, MemoryMember
 from streamtopo.records import Position, TopicPartition
 from streamtopo.stores import StoreSpec
-from streamtopo.stores.memory import MemoryStore
+from streamtopo.stores.backends.memory import MemoryStore
 from streamtopo.testing import Driver, DriverRecord
 
 
 class DisturbedMember(MemoryMember):
-    """The next commit ends in the given way; one that is unknown has happened, or not."""
+    """The next commit ends in the given way. An unknown commit may have happened or not."""
 
     ending: str | None = None
 
-    def commit(self, positions: Mapping[TopicPartition, Position]) -> Committed:
+    def commit(self, positions: Mapping[TopicPartition, Position]) -> CommitResult:
         ending, DisturbedMember.ending = DisturbedMember.ending, None
         if ending in ("not done", "unknown, not done"):
             outcome = Outcome.NOT_DONE if ending == "not done" else Outcome.UNKNOWN
-            return Committed(outcome, reason="disturbed")
+            return CommitResult(outcome, reason="disturbed")
         committed = super().commit(positions)
-        return Committed(Outcome.UNKNOWN, reason="disturbed") if ending == "unknown, done" else committed
+        return CommitResult(Outcome.UNKNOWN, reason="disturbed") if ending == "unknown, done" else committed
 
 
 class DisturbedLog(MemoryLog):
@@ -48,7 +48,7 @@ WORDS = [DriverRecord("in", "k", word, 0) for word in ["a", "b", "a", "c", "a", 
 
 @pytest.mark.parametrize("ending", ["not done", "unknown, done", "unknown, not done"])
 @pytest.mark.parametrize("cache", [0, 100_000])
-def test_a_commit_that_ends_badly_is_done_once(ending: str, cache: int) -> None:
+def test_a_failed_commit_is_repeated_exactly_once(ending: str, cache: int) -> None:
     driver, undisturbed = Driver(counting(), log=DisturbedLog(), cache=cache), Driver(counting(), cache=cache)
     for place in range(len(WORDS)):
         DisturbedMember.ending = ending
@@ -60,7 +60,7 @@ def test_a_commit_that_ends_badly_is_done_once(ending: str, cache: int) -> None:
 
 
 class FullStore(MemoryStore):
-    """A disk that is full for one write."""
+    """Simulate a disk that is full for one write."""
 
     full = False
 
@@ -91,7 +91,7 @@ def test_a_store_write_that_fails_after_the_log_committed(caplog: pytest.LogCapt
     assert "the store could not be written; it is restored from its changelog" in caplog.text
 
 
-def test_a_store_that_is_behind_its_changelog_is_brought_up() -> None:
+def test_a_store_behind_its_changelog_catches_up() -> None:
     driver = Driver(counting())
     driver.send_all(WORDS[:3])
     old = {id: (dict(store._rows), dict(store._stamps)) for id, store in driver._stores.items()}
@@ -116,7 +116,7 @@ def test_a_store_ahead_of_its_changelog_is_not_trusted() -> None:
     assert list(other.store("counts").all()) == [("a", 1)]
 
 
-def test_the_changelog_has_every_update_without_the_cache_and_the_last_with_it() -> None:
+def test_the_changelog_has_every_update_without_cache_and_the_last_with_it() -> None:
     for cache, expected in ((0, [1, 1, 2, 1, 3, 2]), (100_000, [1, 3, 2])):
         driver = Driver(counting(), cache=cache)
         driver.send_all(WORDS)
@@ -124,7 +124,7 @@ def test_the_changelog_has_every_update_without_the_cache_and_the_last_with_it()
         assert [int.from_bytes(value or b"", "big") for value in logged] == expected
 
 
-def test_nothing_shows_before_it_is_committed() -> None:
+def test_outputs_are_not_visible_before_the_commit() -> None:
     driver = Driver(counting(), log=DisturbedLog())
     DisturbedMember.ending = "not done"
     driver._append("in", b"k", b"a", 0, (), -1)

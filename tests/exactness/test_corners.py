@@ -1,4 +1,4 @@
-"""What only one record in a million meets: empty partitions, headers through everything, the first millisecond."""
+"""Rare cases: empty partitions, headers through all operators, the first millisecond."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_headers_stay_with_their_record() -> None:
     ]
 
 
-def test_headers_without_a_value_wait_with_their_record_and_outlive_the_worker() -> None:
+def test_headers_of_buffered_records_without_a_value_survive_a_restart() -> None:
     builder = StreamsBuilder("corner")
     table = builder.table("table", key=str, value=str, versioned=100)
     waiting = builder.stream("in", key=str, value=str).left_join(table, lambda value, row: f"{value} {row}", grace=5)
@@ -58,7 +58,7 @@ def test_headers_without_a_value_wait_with_their_record_and_outlive_the_worker()
     assert [(row.value, row.headers) for row in driver.records("latest")] == [("a", headers)]
 
 
-def test_the_first_millisecond_is_a_time() -> None:
+def test_timestamp_zero_is_valid() -> None:
     builder = StreamsBuilder("corner")
     builder.stream("in", value=int, timestamp=lambda _, value: value).to("out")
     driver = Driver(builder.build())
@@ -78,7 +78,7 @@ def test_a_record_without_a_key_stays_in_its_partition() -> None:
     }
 
 
-def test_a_partitioner_may_leave_a_record_where_it_belongs() -> None:
+def test_a_partitioner_may_return_none_for_the_default_partition() -> None:
     builder = StreamsBuilder("corner")
     chosen = {"first": 0, "usual": None, "wrong": 3}
     builder.stream("in", key=str, value=str).to("out", partitioner=lambda topic, key, value, count: chosen[value])
@@ -91,7 +91,7 @@ def test_a_partitioner_may_leave_a_record_where_it_belongs() -> None:
         driver.send("in", "wrong", key=key)
 
 
-def test_topics_read_together_must_have_as_many_partitions() -> None:
+def test_topics_read_together_must_have_the_same_number_of_partitions() -> None:
     builder = StreamsBuilder("corner")
     left, right = builder.stream("left", key=str, value=str), builder.stream("right", key=str, value=str)
     left.merge(right).group_by_key().count()
@@ -128,8 +128,8 @@ def test_each_drop_is_counted() -> None:
 
 @pytest.mark.parametrize("how", ["join", "left_join", "outer_join"])
 @pytest.mark.parametrize("chunk", [1, 2, 10_000])
-def test_a_row_that_a_join_of_streams_does_not_keep_is_late(how: str, chunk: int) -> None:
-    """Its own side is past it by the window and the grace."""
+def test_a_row_too_old_for_its_own_side_of_a_stream_join_is_counted_as_late(how: str, chunk: int) -> None:
+    """Stream time of its own side has passed it by the window plus the grace."""
     builder = StreamsBuilder("corner")
     left, right = (builder.stream(topic, key=str, value=str) for topic in ("left", "right"))
     getattr(left, how)(right, lambda one, other: f"{one} {other}", within=2, grace=1).to("out")
@@ -140,8 +140,8 @@ def test_a_row_that_a_join_of_streams_does_not_keep_is_late(how: str, chunk: int
 
 
 @pytest.mark.parametrize("chunk", [1, 3, 10_000])
-def test_what_is_done_again_after_a_record_was_skipped_is_counted_once(chunk: int) -> None:
-    """The records before it in the same commit, and what the skipped one would have dropped."""
+def test_drops_are_counted_once_when_a_round_is_repeated_after_a_skip(chunk: int) -> None:
+    """This holds for the records before the skipped one, and for what it would have dropped itself."""
     builder = StreamsBuilder("corner")
     left = builder.stream("left", key=str, value=str)
     left.join(builder.stream("right", key=str, value=str), lambda one, other: one, within=2).to("out")
@@ -163,7 +163,7 @@ class History(Processor):
             rows.put(record.key, record.value, record.timestamp)
 
 
-def test_a_version_that_is_older_than_the_history_is_counted() -> None:
+def test_a_version_older_than_the_history_is_counted_as_dropped() -> None:
     builder = StreamsBuilder("corner")
     store = versioned_store("history", key=str, value=str, history=10)
     builder.stream("in", key=str, value=str).process(History, stores=[store])
@@ -173,7 +173,7 @@ def test_a_version_that_is_older_than_the_history_is_counted() -> None:
     assert driver.dropped() == {"expired": 2}
 
 
-def test_groups_of_a_table_with_versions_count_what_is_out_of_order() -> None:
+def test_out_of_order_updates_of_a_grouped_versioned_table_are_counted() -> None:
     builder = StreamsBuilder("corner")
     table = builder.table("in", key=str, value=str, versioned=10)
     table.group_by(lambda key, value: (value, key), key=str).count().to_stream().to("out")
@@ -185,7 +185,7 @@ def test_groups_of_a_table_with_versions_count_what_is_out_of_order() -> None:
 
 
 class Ticking(Processor):
-    """Puts and forwards in a punctuation."""
+    """Put and forward in a punctuation."""
 
     clock: Clock = "stream_time"
 
@@ -202,7 +202,7 @@ class Ticking(Processor):
         self.context.forward(Record(self.key, str(self.context.record_metadata()), time))
 
 
-def test_what_a_punctuation_puts_has_its_time() -> None:
+def test_a_put_in_a_punctuation_has_the_time_of_the_punctuation() -> None:
     builder = StreamsBuilder("corner")
     store = key_value_store("rows", key=str, value=str, timestamped=True)
     ticking = type("Ticking", (Ticking,), {"clock": "wall_clock"})
@@ -214,7 +214,7 @@ def test_what_a_punctuation_puts_has_its_time() -> None:
     assert driver.store("rows").get_with_timestamp("at") == ("tick", 340)
 
 
-def test_a_punctuation_has_no_key_of_its_own_to_forward_with_a_fixed_one() -> None:
+def test_a_punctuation_cannot_forward_with_a_fixed_key() -> None:
     builder = StreamsBuilder("corner")
     builder.stream("in", key=str, value=str).process_values(
         Ticking, stores=[key_value_store("rows", key=str, value=str)]
@@ -223,8 +223,8 @@ def test_a_punctuation_has_no_key_of_its_own_to_forward_with_a_fixed_one() -> No
         Driver(builder.build()).send("in", "v", key="k", timestamp=1)
 
 
-def test_after_a_commit_a_failure_goes_back_to_it_and_no_further() -> None:
-    """Times, schedules and positions too: nothing of what was committed is done again."""
+def test_a_failure_rolls_back_to_the_last_commit_and_no_further() -> None:
+    """This includes times, schedules and positions: nothing that was committed is repeated."""
     builder = StreamsBuilder("corner")
     seen: list[Any] = []
     stream = builder.stream("in", key=str, value=str).process(
@@ -242,7 +242,7 @@ def test_after_a_commit_a_failure_goes_back_to_it_and_no_further() -> None:
     assert seen == ["150", "210"]
 
 
-def test_a_skipped_record_moves_the_partition_on() -> None:
+def test_a_skipped_record_advances_the_partition() -> None:
     builder = StreamsBuilder("corner")
     builder.stream("in", key=str, value=int).map_values(lambda value: 1 // value).to("out")
     driver = Driver(builder.build(), on_error="skip")
@@ -252,8 +252,8 @@ def test_a_skipped_record_moves_the_partition_on() -> None:
     assert (driver.read("out"), driver.worker.skipped) == ([("k", 1)], 0)
 
 
-def test_inputs_wait_for_records_that_a_poll_did_not_bring() -> None:
-    """More topics than a poll covers: each has one record at hand, and still the smallest timestamps come first."""
+def test_inputs_wait_for_records_that_a_poll_did_not_return() -> None:
+    """Eight topics, more than one poll reads: the lowest timestamps still come first."""
     builder = StreamsBuilder("corner")
     topics = [f"in-{number}" for number in range(8)]
     builder.stream(*topics, value=int).to("out")

@@ -1,4 +1,4 @@
-"""A worker that was away while its partitions moved commits nothing when it wakes."""
+"""A worker that was paused while its partitions moved commits nothing when it resumes."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def counting() -> Topology:
     return builder.build()
 
 
-def asleep_with_work(log: MemoryLog) -> Driver:
-    """A worker that has processed a record and not yet committed it when the group takes it for dead."""
+def paused_with_work(log: MemoryLog) -> Driver:
+    """Return a worker with one processed, uncommitted record, which the group has declared dead."""
     driver = Driver(counting(), log=log)
     driver._append("in", b"k", b"v", 0, (), -1)
     with patch.object(driver.worker._pace, "due", return_value=False):
@@ -26,9 +26,9 @@ def asleep_with_work(log: MemoryLog) -> Driver:
     return driver
 
 
-def test_a_worker_that_wakes_after_its_partition_moved_commits_nothing() -> None:
+def test_a_worker_that_resumes_after_its_partition_moved_commits_nothing() -> None:
     log = MemoryLog()
-    zombie = asleep_with_work(log)
+    zombie = paused_with_work(log)
     successor = Driver(counting(), log=log)
     assert successor.read("out") == [("k", 1)]
     assert zombie.worker.commit() is False
@@ -37,9 +37,9 @@ def test_a_worker_that_wakes_after_its_partition_moved_commits_nothing() -> None
     assert zombie.worker.tasks == {}
 
 
-def test_a_worker_that_gets_its_partition_back_begins_from_what_the_other_did() -> None:
+def test_a_worker_that_gets_its_partition_back_continues_from_the_others_commit() -> None:
     log = MemoryLog()
-    zombie = asleep_with_work(log)
+    zombie = paused_with_work(log)
     successor = Driver(counting(), log=log)
     successor.send("in", "v", key="k")
     successor.close()
@@ -49,8 +49,8 @@ def test_a_worker_that_gets_its_partition_back_begins_from_what_the_other_did() 
     assert zombie.store("counts").get("k") == 3
 
 
-def test_what_was_dropped_is_counted_by_the_worker_that_committed_it() -> None:
-    """Also when another one has the partition by now; what was not committed is dropped, and counted, there."""
+def test_drops_are_counted_by_the_worker_that_committed_them() -> None:
+    """Even if another worker has the partition now. Uncommitted records are dropped and counted by the new owner."""
     log = MemoryLog()
     first = Driver(counting(), log=log)
     first.send("in", "v", key=None)

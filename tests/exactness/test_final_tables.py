@@ -1,4 +1,4 @@
-"""Tables made of tables: at any pace and over restarts, the last rows are what the last rows of the inputs make."""
+"""Tables made from tables: at any pace and across restarts, the final rows follow from the final rows of the inputs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from streamtopo import StreamsBuilder, Topology
 from streamtopo.dsl.ktable import KTable
-from streamtopo.operators.subscription import Instruction, Subscription
+from streamtopo.operators.joins.subscription import Instruction, Subscription
 from streamtopo.partitioning import partition_of
 from streamtopo.records import Columns, TopicPartition
 from streamtopo.testing import Driver
@@ -22,7 +22,7 @@ Rows = dict[str, str]
 
 
 def foreign(value: str) -> str | None:
-    """The key in front of the colon, if one is there."""
+    """Return the key before the colon, if there is one."""
     return value.partition(":")[0] or None
 
 
@@ -31,7 +31,7 @@ def both(one: str | None, other: str | None) -> str:
 
 
 class Kind(NamedTuple):
-    """A table made of two, and what its rows have to be."""
+    """A table made of two, and a model of its rows."""
 
     build: Callable[[KTable, KTable], KTable]
     model: Callable[[Rows, Rows], Rows | dict[str, int]]
@@ -114,7 +114,7 @@ class Sent(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Records that come together; so many turns of the worker later the next ones come, or it dies first."""
+    """Records sent together; then the worker takes this many turns, and stops, crashes or continues."""
 
     sent: list[Sent]
     turns: int
@@ -139,7 +139,7 @@ BATCHES = st.lists(
 
 
 def final_rows(driver: Driver, batches: list[Batch]) -> dict[str, str | int]:
-    """What is read of the table in the end, without rows that are deleted and counts of none."""
+    """Return the final rows of the table, without deleted rows and zero counts."""
     time = 0
     for batch in batches:
         for topic, key, value in batch.sent:
@@ -168,7 +168,7 @@ def last_rows(batches: list[Batch], topic: str) -> Rows:
     cache=st.sampled_from([0, 1 << 20]),
     chunk=st.sampled_from([1, 3, 10_000]),
 )
-def test_the_last_rows_are_those_of_the_last_inputs(
+def test_the_final_rows_follow_from_the_final_inputs(
     kind: str, batches: list[Batch], partitions: int, cache: int, chunk: int
 ) -> None:
     build, model = KINDS[kind]
@@ -183,8 +183,8 @@ GONE = [Sent("left", "k", None), Sent("left", "k", ":no foreign key")]
 @pytest.mark.parametrize("gone", GONE)
 @pytest.mark.parametrize("after", range(6))
 @pytest.mark.parametrize("end", ["", "crash"])
-def test_a_row_that_is_put_again_before_the_answer_to_its_deletion(gone: Sent, after: int, end: str) -> None:
-    """With a foreign key that has no row: what was joined before is deleted."""
+def test_a_row_put_again_before_the_answer_to_its_deletion(gone: Sent, after: int, end: str) -> None:
+    """Its new foreign key has no row, so the earlier joined row is deleted."""
     joined = [Sent("right", "a", "there"), Sent("left", "k", "a:1")]
     driver = Driver(topology(JOIN))
     assert final_rows(driver, [Batch(joined, 20, "")]) == {"k": "a:1|there"}
@@ -193,7 +193,7 @@ def test_a_row_that_is_put_again_before_the_answer_to_its_deletion(gone: Sent, a
     assert final_rows(driver, batches) == {}
 
 
-def test_one_by_one_a_row_without_a_foreign_row_says_nothing() -> None:
+def test_rows_without_a_foreign_row_send_nothing_one_by_one() -> None:
     driver = Driver(topology(JOIN))
     driver.send("right", "there", key="a")
     for value in ("a:1", None, "b:2", ":none", "b:3", None):
@@ -201,14 +201,14 @@ def test_one_by_one_a_row_without_a_foreign_row_says_nothing() -> None:
     assert driver.read("out") == [("k", "a:1|there"), ("k", None), ("k", None), ("k", None)]
 
 
-def test_what_an_older_version_cancelled_is_answered() -> None:
-    """It gave the hash of the row that has no foreign key any more, and counted nothing."""
+def test_a_cancellation_sent_by_an_older_version_is_answered() -> None:
+    """Older versions sent the hash of the row without a foreign key, and no counter."""
     driver = Driver(topology(JOIN))
     driver.send("right", "there", key="a")
     driver.send("left", "a:1", key="k")
     driver.send("left", ":none", key="k")
     hash = blake2b(b":none", digest_size=16).digest()
-    cancel = Subscription(Instruction.CANCEL_AND_TELL, hash, b"k", 0)
+    cancel = Subscription(Instruction.CANCEL_AND_ANSWER, hash, b"k", 0)
     registration = TopicPartition("app-j-subscription-registration-topic", 0)
     driver.log.append(registration, Columns([b"a"], [cancel.encode()], [0]))
     driver.run()

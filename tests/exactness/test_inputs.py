@@ -1,4 +1,4 @@
-"""Several inputs of a task are taken in timestamp order, however little is read at a time."""
+"""Several inputs of a task are processed in timestamp order, however little is read at a time."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ def rows(topic: str, *times: int) -> list[DriverRecord]:
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 3, 10_000])
-def test_the_smallest_head_comes_first(chunk: int) -> None:
+def test_the_lowest_first_record_comes_first(chunk: int) -> None:
     driver = Driver(merged(), chunk=chunk)
     driver.send_all(rows("a", 10, 20, 30) + rows("b", 25, 35, 45))
     assert [value for _, value in driver.read("out")] == [10, 20, 25, 30, 35, 45]
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 3, 10_000])
-def test_only_heads_are_compared_within_a_partition_offsets_count(chunk: int) -> None:
+def test_only_first_records_are_compared_and_partitions_keep_offset_order(chunk: int) -> None:
     driver = Driver(merged(), chunk=chunk)
     driver.send_all(rows("a", 1, 3, 5, 2, 4) + rows("b", 2, 4, 6))
     assert [value for _, value in driver.read("out")] == [1, 2, 3, 4, 5, 2, 4, 6]
 
 
 def greedy(queues: list[list[int]]) -> list[int]:
-    """Record at a time: the smallest head, the first queue's of equals."""
+    """Take one record at a time: the lowest first record; the first queue wins a tie."""
     taken = []
     while any(queues):
         queue = min((queue for queue in queues if queue), key=lambda queue: queue[0])
@@ -44,19 +44,19 @@ def greedy(queues: list[list[int]]) -> list[int]:
 
 
 @given(a=st.lists(st.integers(0, 30)), b=st.lists(st.integers(0, 30)), chunk=st.sampled_from([1, 2, 3, 7, 10_000]))
-def test_any_poll_size_takes_what_one_at_a_time_would(a: list[int], b: list[int], chunk: int) -> None:
+def test_any_poll_size_gives_the_order_of_single_records(a: list[int], b: list[int], chunk: int) -> None:
     driver = Driver(merged(), chunk=chunk)
     driver.send_all(rows("a", *a) + rows("b", *b))
     assert [value for _, value in driver.read("out")] == greedy([list(a), list(b)])
 
 
-def test_an_input_with_nothing_to_come_holds_nobody_up() -> None:
+def test_an_input_without_records_does_not_block_the_others() -> None:
     driver = Driver(merged())
     driver.send("a", 5, timestamp=5)
     assert driver.read("out") == [(None, 5)]
 
 
-def test_several_topics_of_one_source_are_inputs_of_their_own() -> None:
+def test_each_topic_of_one_source_is_a_separate_input() -> None:
     builder = StreamsBuilder("inputs")
     builder.stream("a", "b", value=int).to("out")
     driver = Driver(builder.build(), chunk=2)
@@ -64,7 +64,7 @@ def test_several_topics_of_one_source_are_inputs_of_their_own() -> None:
     assert [value for _, value in driver.read("out")] == [1, 2, 3, 4, 5, 6]
 
 
-def test_the_time_of_a_record_is_what_its_function_says() -> None:
+def test_a_timestamp_function_gives_the_records_time() -> None:
     builder = StreamsBuilder("inputs")
     first = builder.stream("a", value=int, timestamp=lambda _, value: value)
     first.merge(builder.stream("b", value=int, timestamp=lambda _, value: 10 - value)).to("out")

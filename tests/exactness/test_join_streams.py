@@ -1,4 +1,4 @@
-"""Joins of streams beside a model that looks at all records there were."""
+"""Joins of streams compared with a model that looks at all earlier records."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamtopo import StreamsBuilder, Topology
-from streamtopo.operators import pending
-from streamtopo.stores import recent
+from streamtopo.operators.joins import recent, unmatched
 from streamtopo.testing import Driver, DriverRecord
 
 Output = tuple[Any, Any, int]
@@ -34,7 +33,7 @@ def joined(how: str, before: int = BEFORE, after: int = AFTER, grace: int = GRAC
 
 
 def pair(left: list[Any] | None, right: list[Any] | None) -> list[Any]:
-    """Changes what it is given: nobody else may see that."""
+    """Change the arguments in place: no other reader may see that."""
     for value in (left, right):
         if value is not None:
             value.append("seen")
@@ -42,7 +41,7 @@ def pair(left: list[Any] | None, right: list[Any] | None) -> list[Any]:
 
 
 class Model:
-    """Keeps all records for ever, and says of each what counts."""
+    """Keep all records, and compute the results of each new one."""
 
     def __init__(self, how: str) -> None:
         self.alone = {"inner": "", "left": "left", "outer": "left right"}[how].split()
@@ -83,7 +82,7 @@ class Model:
         return left.time - BEFORE <= right.time <= left.time + AFTER
 
     def closed(self, topic: str) -> Iterator[Output]:
-        """In order of time, right before left, key; until rows of both sides wait, and looked for as late as that."""
+        """Yield closed rows by time, right before left, then key. Stop when rows of both sides still have to wait."""
         if self.lowest < 0 or self.lowest + ahead(topic) + GRACE >= self.now:
             return
         self.lowest = -1
@@ -153,7 +152,7 @@ def test_any_six_records(how: str, sent: list[Sent]) -> None:
 @pytest.mark.parametrize("chunk", [1, 2, 7, 10_000])
 @given(sent=st.lists(SENT, min_size=10, max_size=60), data=st.data())
 def test_any_records_in_any_chunks(how: str, chunk: int, sent: list[Sent], data: st.DataObject) -> None:
-    """The order in which a task takes what is there is that of times; the model is given that."""
+    """A task takes records in order of time, so the model is given that order."""
     sent = sorted(sent, key=lambda one: one.time + (one.topic == "right") / 2)
     driver = Driver(joined(how), chunk=chunk)
     driver.send_all([record(one, number) for number, one in enumerate(sent)])
@@ -163,10 +162,10 @@ def test_any_records_in_any_chunks(how: str, chunk: int, sent: list[Sent], data:
 @HOW
 @pytest.mark.parametrize("kept", [0, 1000])
 @given(sent=st.lists(SENT, max_size=40), restarts=st.frozensets(st.integers(0, 40), max_size=4))
-def test_restarts_and_rows_that_are_not_at_hand(
+def test_restarts_and_rows_that_are_not_in_memory(
     how: str, kept: int, sent: list[Sent], restarts: frozenset[int]
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(recent, "_KEPT", kept)
-        patch.setattr(pending, "_LISTED", 3 if kept == 0 else 100_000)
+        patch.setattr(unmatched, "_LISTED", 3 if kept == 0 else 100_000)
         assert one_by_one(Driver(joined(how)), sent, restarts) == model(how, sent)

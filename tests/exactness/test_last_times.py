@@ -1,4 +1,4 @@
-"""The last times that a timestamp can say, and durations that reach past them: every operator takes them."""
+"""The highest possible timestamps, and durations that reach beyond them: every operator accepts them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ OPERATORS: dict[str, Operator] = {
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("operator", OPERATORS)
-def test_every_operator_takes_them(operator: str, size: int) -> None:
+def test_every_operator_accepts_the_highest_timestamps(operator: str, size: int) -> None:
     builder = StreamsBuilder("last")
     left, right = (builder.stream(topic, key=str, value=str) for topic in ("left", "right"))
     OPERATORS[operator](left, right, size).to("out")
@@ -65,7 +65,7 @@ def test_every_operator_takes_them(operator: str, size: int) -> None:
     assert max((record.timestamp for record in driver.records("out")), default=LAST) <= LAST
 
 
-def test_a_window_that_ends_after_the_last_time_stays_open() -> None:
+def test_a_window_that_ends_after_the_highest_timestamp_stays_open() -> None:
     builder = StreamsBuilder("last")
     counts = grouped(builder.stream("in", key=str, value=str)).windowed_by(Windows.tumbling(10_000)).count()
     counts.suppress(until_window_closes()).to_stream().to("out")

@@ -1,4 +1,4 @@
-"""Values are not shared: an aggregator, or a branch, that changes what it is given changes nothing else."""
+"""Values are not shared: an aggregator or a branch that changes its arguments in place changes nothing else."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_branches_that_change_the_value_in_place() -> None:
     assert [value for _, value in driver.read("out")] == [["a"], ["b"], ["c"], []]
 
 
-def test_a_filter_that_meddles_is_alone_with_its_row() -> None:
+def test_a_filter_that_changes_its_row_affects_no_other_step() -> None:
     builder = StreamsBuilder("mutable")
     stream = builder.stream("in", value=list)
     stream.filter(lambda _, value: value.clear() or True).to("emptied")
@@ -82,8 +82,8 @@ def test_a_filter_that_meddles_is_alone_with_its_row() -> None:
     assert driver.read("emptied") == [(None, [])]
 
 
-class Meddler(Processor):
-    """Changes what it was given, what it forwarded, what it put and what it got."""
+class Changer(Processor):
+    """Change what it received, what it forwarded, what it put and what it got."""
 
     def init(self, context: ProcessorContext) -> None:
         self.context = context
@@ -99,10 +99,10 @@ class Meddler(Processor):
         self.context.forward(record.with_value(self.rows.get(record.key)))
 
 
-def test_a_processor_that_changes_everything_it_can_reach() -> None:
+def test_a_processor_that_changes_every_value_it_can_reach() -> None:
     builder = StreamsBuilder("mutable")
     stream = builder.stream("in", key=str, value=list)
-    stream.process_values(Meddler, stores=[key_value_store("rows", key=str, value=list)]).to("out")
+    stream.process_values(Changer, stores=[key_value_store("rows", key=str, value=list)]).to("out")
     stream.to("same")
     driver = Driver(builder.build())
     driver.send("in", [1], key="k")

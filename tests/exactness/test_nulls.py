@@ -1,4 +1,4 @@
-"""A null in each place: as a key, as a value, as what a function returns."""
+"""Nulls everywhere: as a key, as a value, as the result of a function."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CHUNKS = pytest.mark.parametrize("chunk", [1, 100])
 
 
 @CHUNKS
-def test_in_a_stream(chunk: int) -> None:
+def test_nulls_in_a_stream(chunk: int) -> None:
     builder = StreamsBuilder("app")
     stream = builder.stream("in", key=str, value=str)
     stream.to("same")
@@ -33,7 +33,7 @@ def test_in_a_stream(chunk: int) -> None:
 
 
 @CHUNKS
-def test_in_a_table(chunk: int) -> None:
+def test_nulls_in_a_table(chunk: int) -> None:
     builder = StreamsBuilder("app")
     builder.table("in", key=str, value=str, name="rows").to_stream().to("out")
     driver = driven(builder, chunk)
@@ -42,7 +42,7 @@ def test_in_a_table(chunk: int) -> None:
 
 
 @CHUNKS
-def test_in_an_aggregation(chunk: int) -> None:
+def test_nulls_in_an_aggregation(chunk: int) -> None:
     builder = StreamsBuilder("app")
     grouped = builder.stream("in", key=str, value=str).group_by_key()
     grouped.count(name="counts").to_stream().to("counted")

@@ -1,4 +1,4 @@
-"""What a reviewer broke: each was seen to give a wrong result, lose a record or stand still."""
+"""Bugs found in review: each one gave a wrong result, lost a record or stopped the worker."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def sent(*values: Any, key: Any = None) -> list[DriverRecord]:
     return [DriverRecord("in", key, value, time) for time, value in enumerate(values)]
 
 
-def test_undecodable_bytes_behind_good_ones_stay_where_they_are() -> None:
+def test_undecodable_bytes_after_valid_ones_stay_in_their_place() -> None:
     builder = StreamsBuilder("odd")
     builder.stream("in", value=dict).to("out")
     driver = Driver(builder.build())
@@ -34,7 +34,7 @@ def test_undecodable_bytes_behind_good_ones_stay_where_they_are() -> None:
 
 
 @pytest.mark.parametrize("operator", ["filter", "map", "select_key"])
-def test_a_stop_iteration_is_not_the_end_of_the_chunk(operator: str) -> None:
+def test_a_stop_iteration_does_not_end_the_chunk(operator: str) -> None:
     def first_large(_: Any, value: list[int]) -> Any:
         large = next(item for item in value if item > 3)
         return (large, value) if operator == "map" else large
@@ -92,7 +92,7 @@ class Get(Processor):
         self.context.forward(record.with_value(f"{record.value} sees {self.rows.get('k')}"))
 
 
-def test_a_shared_store_entered_from_two_branches() -> None:
+def test_two_branches_share_a_store() -> None:
     builder = StreamsBuilder("odd")
     stream = builder.stream("in", key=str, value=str)
     upper = stream.map_values(str.upper)
@@ -119,7 +119,7 @@ def test_a_rejected_record_leaves_no_output() -> None:
     assert [value for _, value in driver.read("out")] == ["a", "c"]
 
 
-def test_a_timestamp_function_that_changes_the_value_does_so_again_in_a_replay() -> None:
+def test_a_timestamp_function_that_changes_the_value_repeats_that_in_a_replay() -> None:
     builder = StreamsBuilder("odd")
     stream = builder.stream("in", value=dict, timestamp=lambda _, value: value.pop("ts"))
     stream.map_values(lambda value: {"n": 6 // value["n"]}).to("out")
@@ -130,7 +130,7 @@ def test_a_timestamp_function_that_changes_the_value_does_so_again_in_a_replay()
 
 
 @pytest.mark.parametrize("chunk", [1, 100])
-def test_what_is_scheduled_while_processing_is_due_before_the_next_record(chunk: int) -> None:
+def test_a_call_scheduled_while_processing_is_due_before_the_next_record(chunk: int) -> None:
     class Later(Processor):
         def process(self, record: Record) -> None:
             if record.value == 2:
@@ -143,7 +143,7 @@ def test_what_is_scheduled_while_processing_is_due_before_the_next_record(chunk:
     assert fired == [2, 15]
 
 
-def test_one_object_in_several_rows() -> None:
+def test_the_same_object_in_several_rows() -> None:
     def growing(value: list[int]) -> Any:
         grown: list[int] = []
         for item in value:
@@ -166,11 +166,11 @@ def test_a_supplier_must_return_new_processors() -> None:
     one = Processor()
     builder = StreamsBuilder("odd")
     builder.stream("in").process(lambda: one)
-    with pytest.raises(TopologyError, match="at work already; return a new one each time"):
+    with pytest.raises(TopologyError, match="already in use; return a new one each time"):
         Driver(builder.build(), partitions=2)
 
 
-def test_a_pattern_with_state_may_start_without_topics() -> None:
+def test_a_stateful_topology_with_a_topic_pattern_may_start_without_topics() -> None:
     builder = StreamsBuilder("odd")
     stream = builder.stream(re.compile("in-.*"), key=str, value=str)
     stream.group_by(lambda _, value: value, key=str).count(name="counts").to_stream().to("out")
@@ -180,11 +180,11 @@ def test_a_pattern_with_state_may_start_without_topics() -> None:
     assert driver.store("counts").get("v") == 1
 
 
-def test_a_partition_is_not_stuck_when_a_failed_commit_meets_a_newcomer() -> None:
+def test_a_partition_is_not_stuck_when_a_member_joins_after_a_failed_commit() -> None:
     builder = StreamsBuilder("odd")
     builder.stream("in", key=str, value=str).to("out")
     first = Driver(builder.build(), partitions=2)
-    first.worker._drop_all()  # what a commit that was not done leaves: no tasks, and the partitions still owned
+    first.worker._drop_all()  # a failed commit leaves no tasks, and the partitions are still owned
     second = Driver(builder.build(), partitions=2, log=first.log)
     for _ in range(3):
         first.run()
@@ -193,7 +193,7 @@ def test_a_partition_is_not_stuck_when_a_failed_commit_meets_a_newcomer() -> Non
 
 
 @pytest.mark.parametrize("returned", [None, "ab", {"k": 1}])
-def test_a_map_that_returns_no_pair_says_so(returned: Any) -> None:
+def test_a_map_that_does_not_return_a_pair_is_an_error(returned: Any) -> None:
     builder = StreamsBuilder("odd")
     builder.stream("in", value=str).map(lambda key, value: returned).to("out")
     with pytest.raises(StreamtopoError, match=r"in/0 offset 0.*return a pair: \(key, value\)"):

@@ -1,4 +1,4 @@
-"""Where paths meet, rows come in the order in which single records would have come, depth first."""
+"""Where paths meet, rows arrive in the order of single records, depth first."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def values(topology: Topology, *sent: str) -> list[str]:
     return [value for _, value in driver.read("out")]
 
 
-def test_a_fork_behind_a_flat_map_that_merges_again() -> None:
+def test_a_fork_after_a_flat_map_that_merges_again() -> None:
     def describe(_: StreamsBuilder, stream: KStream) -> None:
         letters = stream.flat_map_values(list)
         letters.map_values(str.upper).merge(letters.map_values(lambda letter: f"{letter}!")).to("out")
@@ -57,7 +57,7 @@ def test_two_sinks_on_one_topic() -> None:
     assert values(topology_of(describe), "a", "b", "c") == ["A", "a", "B", "b", "C", "c"]
 
 
-def test_a_sink_by_record_meets_the_others() -> None:
+def test_a_dynamic_sink_and_other_sinks_on_one_topic() -> None:
     def describe(_: StreamsBuilder, stream: KStream) -> None:
         stream.map_values(str.upper).to(lambda key, value, context: "out" if value != "B" else "elsewhere")
         stream.to("out")
@@ -65,7 +65,7 @@ def test_a_sink_by_record_meets_the_others() -> None:
     assert values(topology_of(describe), "a", "b", "c") == ["A", "a", "b", "C", "c"]
 
 
-def test_branches_that_meet_again() -> None:
+def test_branches_that_merge_again() -> None:
     def describe(_: StreamsBuilder, stream: KStream) -> None:
         vowels, others = stream.split([lambda _, value: value in "aeiou"], default=True).values()
         others.map_values(str.upper).merge(vowels).to("out")
@@ -74,7 +74,7 @@ def test_branches_that_meet_again() -> None:
 
 
 class LookUp(Processor):
-    """A stream-table join by hand."""
+    """A stream-table join written as a processor."""
 
     def init(self, context: ProcessorContext) -> None:
         self.context = context
@@ -88,7 +88,7 @@ class LookUp(Processor):
     ("table_first", "expected"),
     [(True, ["a sees a", "b sees b", "c sees c"]), (False, ["a sees None", "b sees a", "c sees b"])],
 )
-def test_a_table_joined_by_hand_with_the_stream_that_feeds_it(table_first: bool, expected: list[str]) -> None:
+def test_a_processor_joins_a_table_with_the_stream_that_feeds_it(table_first: bool, expected: list[str]) -> None:
     def describe(builder: StreamsBuilder, stream: KStream) -> None:
         if table_first:
             stream.to_table(store="table")
@@ -102,7 +102,7 @@ def test_a_table_joined_by_hand_with_the_stream_that_feeds_it(table_first: bool,
     assert values(topology_of(describe), "a", "b", "c") == expected
 
 
-def test_a_count_joined_by_hand_with_its_own_stream() -> None:
+def test_a_processor_joins_a_count_with_its_own_stream() -> None:
     class Counted(LookUp):
         def init(self, context: ProcessorContext) -> None:
             self.context = context
@@ -115,7 +115,7 @@ def test_a_count_joined_by_hand_with_its_own_stream() -> None:
     assert values(topology_of(describe), "a", "b", "c") == ["a sees 1", "b sees 2", "c sees 3"]
 
 
-def test_a_forward_to_one_child_comes_between_forwards_to_all() -> None:
+def test_a_forward_to_one_child_keeps_its_place_between_forwards_to_all() -> None:
     class Choose(Processor):
         def process(self, record: Record) -> None:
             self.context.forward(record.with_value("all"))

@@ -1,4 +1,4 @@
-"""Random topologies that are killed and started again, in the middle of their work too: nothing comes of that."""
+"""Random topologies that are killed and started again, also in the middle of their work: results do not change."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 
 from streamtopo import Topology
 from streamtopo.stores import Store, StoreSpec
-from streamtopo.stores.rocks import MemoryBudget, RocksStore
+from streamtopo.stores.backends.rocks import MemoryBudget, RocksStore
 from streamtopo.testing import Driver, DriverRecord
 from tests.exactness.graphs import FOREIGN, GROUPED, OUTPUTS, records, topologies
 
 SLOW_TIME, FAST_TIME = 1, 1000
-"""In slow time nothing is old enough to be forgotten; in fast time segments of windows and joins expire."""
+"""In slow time nothing expires; in fast time segments of windows and joins expire."""
 
 
 class OnDisk(Driver):
-    """Its stores are on a disk that outlives a crash."""
+    """Stores are on a disk that survives a crash."""
 
     def __init__(self, topology: Topology, directory: Path, **options: Any) -> None:
         self._directory, self._opened = directory, list[RocksStore]()
@@ -37,11 +37,11 @@ class OnDisk(Driver):
     def crash(self) -> None:
         super().crash()
         for store in self._opened:
-            store.close()  # what was not committed is not in it
+            store.close()  # the disk has only what was committed
 
 
 def send(driver: Driver, group: list[DriverRecord], killed_after: int | None) -> None:
-    """With a kill, after so many turns of the worker's loop: what those did is lost, or committed already."""
+    """With a kill, stop after this many turns of the worker's loop: what those did is lost or already committed."""
     driver.worker.paused = killed_after is not None
     driver.send_all(group)
     if killed_after is not None:
@@ -52,8 +52,8 @@ def send(driver: Driver, group: list[DriverRecord], killed_after: int | None) ->
         driver.restart()
 
 
-def told(driver: Driver) -> dict[str, Any]:
-    """What was written in order; of what tasks of their own write as answers arrive, the last word."""
+def results(driver: Driver) -> dict[str, Any]:
+    """Return what was written, in order; where answers from other tasks arrive at any time, only the last values."""
     topics = {topic: driver.records(topic) for topic in (*OUTPUTS, *GROUPED) if topic in driver.log.topics()}
     last = {record.key: record.value for record in driver.records(FOREIGN)} if FOREIGN in driver.log.topics() else {}
     return topics | {FOREIGN: {key: value for key, value in last.items() if value is not None}}
@@ -61,7 +61,7 @@ def told(driver: Driver) -> dict[str, Any]:
 
 Plan = list[tuple[int, int | None]]
 kills = st.lists(st.tuples(st.integers(1, 8), st.one_of(st.none(), st.integers(0, 6))), min_size=1, max_size=8)
-"""How many records are sent together, and how far the worker comes with them before it is killed."""
+"""How many records are sent together, and after how many turns the worker is killed."""
 
 
 def compare(topology: Topology, sent: list[DriverRecord], plan: Plan, disturbed: Driver, calm: Driver) -> None:
@@ -72,7 +72,7 @@ def compare(topology: Topology, sent: list[DriverRecord], plan: Plan, disturbed:
             if group:
                 send(calm, group, None)
                 send(disturbed, group, killed_after)
-    assert told(disturbed) == told(calm)
+    assert results(disturbed) == results(calm)
 
 
 def spread(sent: list[DriverRecord], pace: int) -> list[DriverRecord]:
@@ -88,7 +88,7 @@ paces = st.sampled_from([SLOW_TIME, FAST_TIME])
 def test_kills_change_nothing(
     topology: Topology, sent: list[DriverRecord], plan: Plan, pace: int, options: dict[str, Any]
 ) -> None:
-    """The disk goes as well: stores come back from their changelogs."""
+    """The disk is lost too: stores are restored from their changelogs."""
     compare(topology, spread(sent, pace), plan, Driver(topology, **options), Driver(topology, **options))
 
 
@@ -97,7 +97,7 @@ def test_kills_change_nothing(
 def test_kills_change_nothing_on_disk(
     topology: Topology, sent: list[DriverRecord], plan: Plan, pace: int, options: dict[str, Any]
 ) -> None:
-    """RocksDB against the store in memory, which is not disturbed."""
+    """RocksDB compared with an undisturbed store in memory."""
     with tempfile.TemporaryDirectory() as directory, ExitStack() as after:
         disturbed = OnDisk(topology, Path(directory), **options)
         after.callback(disturbed.close)

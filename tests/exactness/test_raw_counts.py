@@ -1,4 +1,4 @@
-"""A count behind a repartition topic of its own takes keys as bytes; whoever looks sees keys."""
+"""A count after its own repartition topic works on keys as bytes; every reader sees decoded keys."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def send(driver: Driver) -> None:
 
 @pytest.mark.parametrize("chunk", [1, 100])
 @pytest.mark.parametrize("kind", [int, str, float])
-def test_keys_are_decoded_for_all_who_look(chunk: int, kind: type) -> None:
+def test_every_reader_sees_decoded_keys(chunk: int, kind: type) -> None:
     builder = StreamsBuilder("app")
     counting(builder, kind)
     driver = Driver(builder.build(), chunk=chunk)
@@ -34,7 +34,7 @@ def test_keys_are_decoded_for_all_who_look(chunk: int, kind: type) -> None:
     assert {key: driver.store("counts").get(key) for key in expected} == expected
 
 
-def test_only_where_equal_keys_have_equal_bytes() -> None:
+def test_raw_keys_are_used_only_if_equal_keys_have_equal_bytes() -> None:
     raw = []
     for kind in (int, float):
         builder = StreamsBuilder("app")
@@ -46,7 +46,7 @@ def test_only_where_equal_keys_have_equal_bytes() -> None:
 
 
 @pytest.mark.parametrize("chunk", [1, 100])
-def test_joins_find_the_counts_as_they_were(chunk: int) -> None:
+def test_joins_see_the_same_counts(chunk: int) -> None:
     builder = StreamsBuilder("app")
     numbers = builder.stream("in", key=str, value=int)
     grouped = numbers.filter(lambda key, value: value is not None).select_key(lambda key, value: value, key=int)
@@ -63,7 +63,7 @@ def test_joins_find_the_counts_as_they_were(chunk: int) -> None:
 
 
 @pytest.mark.parametrize("chunk", [1, 100])
-def test_newest_time_counts_whatever_the_order(chunk: int) -> None:
+def test_the_highest_time_counts_in_any_order(chunk: int) -> None:
     builder = StreamsBuilder("app")
     counting(builder)
     driver = Driver(builder.build(), chunk=chunk)

@@ -1,4 +1,4 @@
-"""What a task remembers beside its stores survives a crash: its time, its clocks, the timetable of punctuations."""
+"""What a task remembers besides its stores survives a crash: its time, its clocks, its schedules."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def run(crash_before: int | None) -> list[int]:
 
 
 @pytest.mark.parametrize("crash_before", range(6))
-def test_time_and_punctuation_go_on_where_they_were(crash_before: int) -> None:
+def test_time_and_punctuation_continue_where_they_were(crash_before: int) -> None:
     assert run(crash_before) == run(None) == [5, 5, 120, 120, 120, 199, 200, 200, 200]
 
 
@@ -60,7 +60,7 @@ def test_a_cancelled_schedule_stays_cancelled() -> None:
     assert fired == [10]
 
 
-def test_a_wall_clock_schedule_begins_anew() -> None:
+def test_a_wall_clock_schedule_starts_again() -> None:
     class Tick(Processor):
         def init(self, context: ProcessorContext) -> None:
             context.schedule(10, "wall_clock", fired.append)
@@ -78,7 +78,7 @@ def test_a_wall_clock_schedule_begins_anew() -> None:
     assert fired == [10, 27]
 
 
-def test_processing_goes_on_at_the_committed_offset() -> None:
+def test_processing_continues_at_the_committed_offset() -> None:
     builder = StreamsBuilder("restart")
     builder.stream("in", value=str).to("out")
     driver = Driver(builder.build(), partitions=3)

@@ -1,4 +1,4 @@
-"""A step that raises leaves nothing behind: whatever row it is, the rest comes out as if it had not been there."""
+"""A step that raises leaves nothing behind: whichever row fails, the results are as if it had not been there."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from streamtopo.errors import StepError, StoreFailed
 from streamtopo.logs import Topic
 from streamtopo.logs.memory import MemoryLog
 from streamtopo.records import Columns, TopicPartition
-from streamtopo.stores.memory import MemoryStore
+from streamtopo.stores.backends.memory import MemoryStore
 from streamtopo.testing import Driver, DriverRecord
 
 SENT = [DriverRecord("in", key, [number], number * 10) for number, key in enumerate("abcabcabca")]
 
 
 class Flaky:
-    """Raises on one record, each time it sees it, after changing it in place."""
+    """Raise on one record each time it is seen, after changing it in place."""
 
     def __init__(self, bad: int | None) -> None:
         self.bad = bad
@@ -41,7 +41,7 @@ class Flaky:
 
 
 class Remember(Processor):
-    """Remembers in a store, and asks to be called on stream time."""
+    """Remember values in a store, and schedule calls on stream time."""
 
     def init(self, context: ProcessorContext) -> None:
         self.context = context
@@ -54,7 +54,7 @@ class Remember(Processor):
 
 
 def everything(bad: int | None) -> Topology:
-    """Before the step that raises and behind it: aggregates, a processor with a store, punctuation, two sinks."""
+    """Put aggregates, a processor with a store, punctuation and sinks before and after the step that raises."""
     builder = StreamsBuilder("rollback")
     stream = builder.stream("in", key=str, value=list)
     stream.group_by_key().count(name="before").to_stream().map_values(lambda total: [total], value=list).to("out")
@@ -74,7 +74,7 @@ def outcome(driver: Driver) -> tuple[list[DriverRecord], dict[str, list[Any]]]:
 @pytest.mark.parametrize("cache", [0, 100_000])
 @pytest.mark.parametrize("chunk", [3, 10_000])
 @pytest.mark.parametrize("bad", range(len(SENT)))
-def test_with_skip_a_chunk_failed_at_any_row_equals_a_run_without_that_row(bad: int, chunk: int, cache: int) -> None:
+def test_with_skip_a_failed_chunk_equals_a_run_without_the_bad_row(bad: int, chunk: int, cache: int) -> None:
     failing = Driver(everything(bad), on_error="skip", chunk=chunk, cache=cache)
     failing.send_all(SENT)
     undisturbed = Driver(everything(None), chunk=chunk, cache=cache)
@@ -82,13 +82,13 @@ def test_with_skip_a_chunk_failed_at_any_row_equals_a_run_without_that_row(bad: 
     records, stores = outcome(failing)
     expected, rows = outcome(undisturbed)
     assert stores == rows
-    if not cache:  # with the cache, what is forwarded depends on where commits fall
+    if not cache:  # with the cache, what is forwarded depends on when commits happen
         assert records == expected
     assert failing.worker.skipped == 1
 
 
 @pytest.mark.parametrize("bad", range(len(SENT)))
-def test_with_fail_what_came_before_is_committed_and_nothing_else(bad: int) -> None:
+def test_with_fail_only_what_came_before_is_committed(bad: int) -> None:
     driver = Driver(everything(bad))
     with pytest.raises(StepError, match=rf'offset {bad}: ValueError\("cannot take \[{bad}, '):
         driver.send_all(SENT)
@@ -101,7 +101,7 @@ def test_with_fail_what_came_before_is_committed_and_nothing_else(bad: int) -> N
     assert (driver.records("out"), outcome(repaired)[1]) == outcome(undisturbed)
 
 
-def test_the_same_record_fails_again_until_its_cause_is_gone() -> None:
+def test_the_same_record_fails_until_the_cause_is_fixed() -> None:
     driver = Driver(everything(4))
     for attempt in range(3):
         with pytest.raises(StepError, match="in/0 offset 4"):
@@ -127,7 +127,7 @@ def test_a_value_of_the_wrong_type_is_found_at_its_record() -> None:
             driver.send_all(DriverRecord("in", "k", value, 0) for value in ("a", "b", "bad", "c"))
 
 
-def test_a_failure_behind_the_cache_is_found_at_its_record() -> None:
+def test_a_failure_after_the_cache_is_found_at_its_record() -> None:
     builder = StreamsBuilder("rollback")
     counts = builder.stream("in", key=str, value=str).group_by_key().count(name="counts")
     counts.to_stream().map_values(lambda total: 1 // (3 - total)).to("out")
@@ -178,7 +178,7 @@ def test_a_punctuation_that_raises() -> None:
     assert ticks == ["v", "tick 10", "tick 10", "v", "v", "tick 30", "tick 30"]
 
 
-def test_processors_are_closed_and_made_anew() -> None:
+def test_processors_are_closed_and_created_again() -> None:
     life: list[str] = []
 
     class Alive(Processor):
@@ -201,7 +201,7 @@ def test_processors_are_closed_and_made_anew() -> None:
     assert life == ["init", "bad", "close", "init", "bad", "close", "init"]
 
 
-def test_errors_keep_the_cause() -> None:
+def test_errors_keep_their_cause() -> None:
     builder = StreamsBuilder("rollback")
     builder.stream("in", value=str).map_values(int).to("out")
     with pytest.raises(StreamtopoError) as caught:
@@ -210,7 +210,7 @@ def test_errors_keep_the_cause() -> None:
 
 
 class Unreadable(MemoryStore):
-    """On a disk that fails where some rows lie."""
+    """A store on a disk where some rows cannot be read."""
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
         if any(key.endswith(b"bad") for key in keys):
@@ -218,7 +218,7 @@ class Unreadable(MemoryStore):
         return super().get_many(keys)
 
 
-def test_a_store_that_cannot_be_read_is_no_fault_of_a_record_and_skips_none() -> None:
+def test_an_unreadable_store_does_not_skip_records() -> None:
     builder = StreamsBuilder("rollback")
     builder.stream("in", key=str, value=str).group_by_key().count(name="counts").to_stream().to("out")
     log = MemoryLog()

@@ -1,4 +1,4 @@
-"""With room for a few rows, operators give what they give with room for all: one record at a time is the oracle."""
+"""With memory for only a few rows, operators give the same results as one record at a time with enough memory."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from streamtopo import KStream, StreamsBuilder, Topology, Windows, until_time_limit, until_window_closes
+from streamtopo.dsl.grouped_table import KGroupedTable
+from streamtopo.dsl.joins.stream_join import StreamJoin
 from streamtopo.dsl.ktable import KTable
-from streamtopo.dsl.stream_join import StreamJoin
-from streamtopo.engine.worker import Worker
-from streamtopo.operators import pending, session_windows
-from streamtopo.stores import recent
+from streamtopo.engine.worker.worker import Worker
+from streamtopo.operators.joins import recent, unmatched
+from streamtopo.operators.windows import session_windows
 from streamtopo.testing import Driver, DriverRecord
 from tests.exactness.graphs import FOREIGN, GROUPED, OUTPUTS, records, topologies
 
@@ -26,7 +27,7 @@ Operator = Callable[[KStream, KStream], KStream]
 
 
 class Small(Driver):
-    """It commits after each chunk, and right after that forgets what was not used since the commit before."""
+    """Commit after each chunk, and then forget the rows not used since the previous commit."""
 
     def _start(self) -> Worker:
         self._config = replace(self._config, memory=6, commit_interval=0)
@@ -35,10 +36,10 @@ class Small(Driver):
 
 @contextmanager
 def few_rows(count: int) -> Iterator[None]:
-    """Of what operators keep in memory in forms of their own."""
+    """Limit what operators keep in memory outside of stores."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(recent, "_KEPT", count * 300)
-        patch.setattr(pending, "_LISTED", count)
+        patch.setattr(unmatched, "_LISTED", count)
         patch.setattr(session_windows, "_MANY", count)
         yield
 
@@ -80,6 +81,49 @@ def cogrouped(windows: Any, *merger: Any) -> Operator:
     return build
 
 
+def grouped_again(windows: Any, *merger: Any) -> Operator:
+    """Aggregate the old and new values of the windows in groups."""
+
+    def build(one: KStream, other: KStream) -> KStream:
+        groups = one.group_by_key().cogroup(add).cogroup(other.group_by_key(), add)
+        table = groups.windowed_by(windows).aggregate(list, *merger, value=list)
+        return by_key(table).aggregate(list, added, removed, value=list).to_stream()
+
+    return build
+
+
+def looked_up(windows: Any, *merger: Any, emit: Emit = "on_update") -> Operator:
+    """Join other windows, or a stream, with these windows: expired ones are not found."""
+
+    def build(one: KStream, other: KStream) -> KStream:
+        left, right = (
+            stream.group_by_key().windowed_by(windows, emit=emit).aggregate(list, add, *merger, value=list)
+            for stream in (one, other)
+        )
+        some = right.filter(lambda _, row: len(row) < 3).transform_values(lambda _, row: str(row), value=str)
+        tables = [left.outer_join(right, both, value=str), left.join(some, both, value=str)]
+        if emit == "on_update":
+            tables.append(left.left_join(right.suppress(until_time_limit(MINUTE)), both, value=str))
+        joined: KStream = left.to_stream().left_join(right, both, value=str)
+        for table in tables:
+            joined = joined.merge(table.to_stream())
+        return joined.map(lambda window, row: (f"{window.key} {window.start} {window.end}", row), key=str)
+
+    return build
+
+
+def by_key(table: KTable) -> KGroupedTable:
+    return table.group_by(lambda window, row: (window.key, str(row)), key=str, value=str)
+
+
+def added(_: str, value: str, row: list[str]) -> list[str]:
+    return [*row, f"+{value}"][-9:]
+
+
+def removed(_: str, value: str, row: list[str]) -> list[str]:
+    return [*row, f"-{value}"][-9:]
+
+
 def suppressed(windows: Any) -> Operator:
     def build(one: KStream, other: KStream) -> KStream:
         return unwindowed(one.group_by_key().windowed_by(windows).count().suppress(until_window_closes()))
@@ -106,6 +150,12 @@ OPERATORS: dict[str, Operator] = {
     **{f"{kind} on close": windowed(windows, "on_close") for kind, windows in KINDS.items()},
     "cogrouped windows": cogrouped(KINDS["tumbling"]),
     "cogrouped sessions": cogrouped(KINDS["session"], merge),
+    **{
+        f"groups of cogrouped {kind}": grouped_again(windows, *[merge] * (kind == "session"))
+        for kind, windows in KINDS.items()
+    },
+    **{f"look-ups of {kind}": looked_up(windows, *[merge] * (kind == "session")) for kind, windows in KINDS.items()},
+    "look-ups of closed windows": looked_up(KINDS["hopping"], emit="on_close"),
     "suppressed windows": suppressed(KINDS["hopping"]),
     "suppressed sessions": suppressed(KINDS["session"]),
     "time limit": lambda one, _: one.to_table().suppress(until_time_limit(MINUTE, max_records=2)).to_stream(),
@@ -127,7 +177,7 @@ OF_OTHER_TASKS: dict[str, Operator] = {
         one.to_table().join(other.to_table(), both, foreign_key=lambda value: "abc"[len(value) % 3]).to_stream()
     ),
 }
-"""Answers come from other tasks: at which pace, nobody says. The last row of each key is what counts."""
+"""Answers come from other tasks at any pace, so only the last row of each key is compared."""
 
 
 def topology(operator: Operator) -> Topology:
@@ -141,10 +191,10 @@ def topology(operator: Operator) -> Topology:
 
 
 class Step(NamedTuple):
-    """Records that come together; then the worker goes on, stops and starts, or loses its disk."""
+    """Records sent together; then the worker continues, restarts, or loses its disk."""
 
     records: list[tuple[str, str, int, int]]
-    """Topic, key, how much later than the last one, and how late."""
+    """Topic, key, how much later than the previous record, and how late."""
     end: str
 
 
@@ -156,7 +206,7 @@ STEPS = st.lists(
                 st.sampled_from(["one", "other"]),
                 st.sampled_from(["a", "a", "b"]),
                 st.sampled_from([0, 1, 3000, 20_000, 20_000, 90_000, 400_000]),
-                st.sampled_from([0, 0, 0, 1, MINUTE, 3 * MINUTE, 8 * MINUTE]),
+                st.sampled_from([0, 0, 0, 1, MINUTE, 3 * MINUTE, 4 * MINUTE, 8 * MINUTE]),
             ),
             min_size=1,
             max_size=12,
@@ -171,7 +221,7 @@ FEW = st.sampled_from([0, 1, 2, 5])
 
 
 def groups(steps: list[Step]) -> Iterator[tuple[list[DriverRecord], str]]:
-    now, number = 10 * MINUTE, 0
+    now, number = 10 * MINUTE - 1, 0  # the last moment of a segment, also of the one four minutes earlier
     for step in steps:
         sent = []
         for topic, key, later, late in step.records:
@@ -180,7 +230,7 @@ def groups(steps: list[Step]) -> Iterator[tuple[list[DriverRecord], str]]:
         yield sent, step.end
 
 
-def give(driver: Driver, steps: list[Step], *, disturbed: bool) -> None:
+def send(driver: Driver, steps: list[Step], *, disturbed: bool) -> None:
     for sent, end in groups(steps):
         driver.send_all(sent)
         if disturbed and end == "crash":
@@ -196,7 +246,7 @@ def written(driver: Driver) -> dict[str, list[DriverRecord]]:
 # -- tests
 
 HALF = settings(max_examples=settings().max_examples // 2)
-"""They are many."""
+"""There are many operators: use half the examples."""
 
 
 @pytest.mark.parametrize("name", OPERATORS)
@@ -204,28 +254,28 @@ HALF = settings(max_examples=settings().max_examples // 2)
 @given(steps=STEPS, chunk=CHUNKS, few=FEW)
 def test_every_operator(name: str, steps: list[Step], chunk: int, few: int) -> None:
     oracle = Driver(topology(OPERATORS[name]), chunk=1, depth_first=True)
-    give(oracle, steps, disturbed=False)
+    send(oracle, steps, disturbed=False)
     with few_rows(few):
         small = Small(topology(OPERATORS[name]), chunk=chunk)
-        give(small, steps, disturbed=True)
+        send(small, steps, disturbed=True)
     assert written(small) == written(oracle)
 
 
 @pytest.mark.parametrize("name", OPERATORS)
 @HALF
 @given(steps=STEPS, bad=st.sets(st.integers(1, 30), min_size=1, max_size=5), chunk=CHUNKS)
-def test_a_record_that_is_skipped_was_never_there(name: str, steps: list[Step], bad: set[int], chunk: int) -> None:
-    """The operator has taken it, with others that are not committed, when another step fails."""
+def test_a_skipped_record_leaves_no_trace(name: str, steps: list[Step], bad: set[int], chunk: int) -> None:
+    """The operator has processed it, together with uncommitted records, when another step fails."""
     wrong = {f"{topic}{number}" for topic in ("one", "other") for number in bad}
-    failing = Driver(beside_a_check(OPERATORS[name], wrong, fails=True), chunk=chunk, on_error="skip")
-    filtering = Driver(beside_a_check(OPERATORS[name], wrong, fails=False), chunk=chunk)
+    failing = Driver(with_a_check(OPERATORS[name], wrong, fails=True), chunk=chunk, on_error="skip")
+    filtering = Driver(with_a_check(OPERATORS[name], wrong, fails=False), chunk=chunk)
     for driver in (failing, filtering):
-        give(driver, steps, disturbed=False)
+        send(driver, steps, disturbed=False)
     assert written(failing) == written(filtering)
 
 
-def beside_a_check(operator: Operator, wrong: set[str], *, fails: bool) -> Topology:
-    """Wrong values reach the operator and fail in the check, or they are filtered."""
+def with_a_check(operator: Operator, wrong: set[str], *, fails: bool) -> Topology:
+    """Wrong values reach the operator and then fail in the check, or they are filtered out before."""
 
     def check(value: str) -> str:
         if value in wrong:
@@ -248,8 +298,8 @@ def beside_a_check(operator: Operator, wrong: set[str], *, fails: bool) -> Topol
 @given(steps=STEPS, chunk=CHUNKS)
 def test_the_last_rows_of_joins_with_other_tasks(name: str, steps: list[Step], chunk: int) -> None:
     oracle, small = Driver(topology(OF_OTHER_TASKS[name])), Small(topology(OF_OTHER_TASKS[name]), chunk=chunk)
-    give(oracle, steps, disturbed=False)
-    give(small, steps, disturbed=True)
+    send(oracle, steps, disturbed=False)
+    send(small, steps, disturbed=True)
     assert last_rows(small) == last_rows(oracle)
 
 
@@ -262,7 +312,7 @@ def last_rows(driver: Driver) -> dict[str, str]:
 def test_any_topology(
     pace: int, topology: Topology, sent: list[DriverRecord], chunk: int, few: int, cuts: set[int]
 ) -> None:
-    """At the faster pace windows and segments pass, and rows expire."""
+    """At the faster pace, windows and segments expire."""
     sent = [record._replace(timestamp=record.timestamp * pace) for record in sent]
     note(topology.describe())
     drivers = Driver(topology, chunk=1, depth_first=True), Small(topology, chunk=chunk)
@@ -279,8 +329,8 @@ def test_any_topology(
 
 
 @pytest.mark.parametrize("windows", [Windows.tumbling(MINUTE), Windows.hopping(MINUTE, every=20_000)])
-def test_streams_counted_together_of_which_one_is_far_behind(windows: Any) -> None:
-    """Its windows have expired by the time of the other one, and are gone for it, too: deleted by then or not."""
+def test_cogrouped_streams_of_which_one_is_far_behind(windows: Any) -> None:
+    """Its windows have expired by the other stream's time, and are gone for it too, whether deleted yet or not."""
 
     def results(driver: Driver) -> list[tuple[str, str]]:
         for topic, time in [("one", 0), ("one", 5 * MINUTE), ("one", 5 * MINUTE), ("other", 1), ("other", 2)]:

@@ -1,4 +1,4 @@
-"""The other table's task of a foreign-key join: each row sees subscriptions and foreign rows as of its own turn."""
+"""The other table's task in a foreign-key join: each row sees the subscriptions and foreign rows of its own turn."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamtopo import StreamsBuilder
-from streamtopo.operators.subscription import Instruction, Response, Subscription, past
+from streamtopo.operators.joins.subscription import Instruction, Response, Subscription, past
 from streamtopo.records import Columns, TopicPartition
 from streamtopo.testing import Driver
 
@@ -35,7 +35,7 @@ sent = st.lists(
 
 
 def responses(records: list[Any], **options: Any) -> list[tuple[bytes | None, Response, int]]:
-    """What comes of subscriptions and rows that were all there before the first of them was taken."""
+    """Return the responses to subscriptions and rows that were all there before the first one was processed."""
     builder = StreamsBuilder("app")
     left, right = (builder.table(topic, key=bytes, value=bytes) for topic in ("left", "right"))
     joined = left.join(right, lambda own, other: own + other, foreign_key=lambda value: value, name="named")
@@ -58,17 +58,18 @@ def model(records: list[Any]) -> list[tuple[bytes | None, Response, int]]:
             rows.pop(key, None)
             if value is not None:
                 rows[key] = (value, time)
-            told = sorted((own, hash) for (foreign, own), hash in kept.items() if foreign == key)
+            subscribed = sorted((own, hash) for (foreign, own), hash in kept.items() if foreign == key)
             out += [
-                (own, Response(hash, value is not None, key if value is None else value), time) for own, hash in told
+                (own, Response(hash, value is not None, key if value is None else value), time)
+                for own, hash in subscribed
             ]
             continue
         one = Subscription.decode(value)
         kept.pop((key, one.key), None)
-        if one.instruction in (Instruction.TELL, Instruction.TELL_IF_THERE):
+        if one.instruction in (Instruction.ANSWER, Instruction.ANSWER_IF_FOUND):
             kept[key, one.key] = one.hash
-        row = rows.get(key) if one.instruction is not Instruction.CANCEL_AND_TELL else None
-        if one.instruction is Instruction.CANCEL or (one.instruction is Instruction.TELL_IF_THERE and row is None):
+        row = rows.get(key) if one.instruction is not Instruction.CANCEL_AND_ANSWER else None
+        if one.instruction is Instruction.CANCEL or (one.instruction is Instruction.ANSWER_IF_FOUND and row is None):
             continue
         when = max(time, rows[key][1]) if key in rows else time
         out.append((one.key, Response(one.hash, row is not None, key if row is None else row[0]), when))
@@ -76,12 +77,12 @@ def model(records: list[Any]) -> list[tuple[bytes | None, Response, int]]:
 
 
 @given(records=sent, chunk=st.sampled_from([1, 2, 7, 10_000]), depth_first=st.booleans())
-def test_subscribers_are_told_what_holds_at_their_turn(records: list[Any], chunk: int, depth_first: bool) -> None:
+def test_subscribers_get_what_holds_at_their_turn(records: list[Any], chunk: int, depth_first: bool) -> None:
     assert responses(records, chunk=chunk, depth_first=depth_first) == model(records)
 
 
 @given(st.lists(st.binary(max_size=3), min_size=1), st.binary(max_size=3))
-def test_what_is_past_a_prefix(keys: list[bytes], prefix: bytes) -> None:
+def test_the_first_key_after_a_prefix(keys: list[bytes], prefix: bytes) -> None:
     end = past(prefix)
     within = [key for key in sorted(keys) if key >= prefix and (end is None or key < end)]
     assert within == [key for key in sorted(keys) if key.startswith(prefix)]

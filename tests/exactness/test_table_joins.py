@@ -1,4 +1,4 @@
-"""Joins of tables against models that say, for one key and record by record, what Kafka Streams emits."""
+"""Joins of tables compared with models that compute, for one key and record by record, what Kafka Streams emits."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ SEQUENCES = [list(sequence) for sequence in product(product(("left", "right"), (
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("chunk", CHUNKS[1:])
 def test_every_sequence_of_six_updates(kind: str, chunk: int) -> None:
-    """Each for a key of its own, all in one batch; shorter ones are their beginnings."""
+    """Each sequence has its own key, all in one batch. Shorter sequences are prefixes of these."""
     driver = Driver(by_key(kind, "joined"), chunk=chunk)
     updates = {
         key: [(topic, f"{topic}{time}" if there else None, time) for time, (topic, there) in enumerate(sequence)]
@@ -123,7 +123,7 @@ def test_random_updates_out_of_order_with_a_crash(
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ["joined", None])
 @given(sent=updates_of_keys(), cuts=st.sets(st.integers(1, 30), max_size=4))
-def test_with_the_cache_the_last_word_is_that_of_the_rows(
+def test_with_the_cache_the_last_update_is_that_of_the_final_rows(
     kind: str, name: str | None, sent: list[DriverRecord], cuts: set[int]
 ) -> None:
     driver = Driver(by_key(kind, name), cache=100_000)
@@ -140,7 +140,7 @@ def test_with_the_cache_the_last_word_is_that_of_the_rows(
 
 
 def gathered(kind: str) -> Topology:
-    """All joined values, each added when it comes and removed when it goes."""
+    """Collect all joined values: each is added when it appears and removed when it goes."""
     builder = StreamsBuilder("gathered")
     left, right = (builder.table(topic, key=int, value=str) for topic in ("left", "right"))
     values = joined(kind, left, right).group_by(lambda _, value: (0, value))
@@ -156,7 +156,9 @@ def without(value: Any, all: list[Any]) -> list[Any]:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("cache", [0, 100_000])
 @given(sent=updates_of_keys(), cuts=st.sets(st.integers(1, 30), max_size=4))
-def test_old_values_are_what_was_forwarded(kind: str, cache: int, sent: list[DriverRecord], cuts: set[int]) -> None:
+def test_old_values_are_the_values_forwarded_before(
+    kind: str, cache: int, sent: list[DriverRecord], cuts: set[int]
+) -> None:
     driver = Driver(gathered(kind), cache=cache)
     for start, stop in zip([0, *sorted(cuts)], [*sorted(cuts), 31], strict=True):
         driver.send_all(sent[start:stop])
@@ -183,7 +185,7 @@ def by_foreign_key(kind: str, name: str | None = None) -> Topology:
 
 
 class ForeignModel:
-    """What comes of each record when it is done with before the next one comes."""
+    """Results of each record, if it is finished before the next one arrives."""
 
     def __init__(self, kind: str) -> None:
         self.left_too = kind == "left"
@@ -229,7 +231,7 @@ TIMES = [5, 3, 9]
 
 @pytest.mark.parametrize("kind", ["inner", "left"])
 def test_every_sequence_of_three_updates_by_a_foreign_key(kind: str) -> None:
-    """Each with keys of its own; a value tells which update it is from."""
+    """Each sequence has its own keys; a value says which update it is from."""
     driver = Driver(by_foreign_key(kind, "joined"))
     models = [ForeignModel(kind) for _ in FOREIGN]
     for step, time in enumerate(TIMES):
@@ -273,7 +275,7 @@ def test_random_updates_by_a_foreign_key_with_crashes(kind: str, data: st.DataOb
     chunk=st.sampled_from(CHUNKS),
     cuts=st.sets(st.integers(0, 30), max_size=3),
 )
-def test_updates_that_race_end_in_the_join_of_the_last_rows(
+def test_racing_updates_end_in_the_join_of_the_final_rows(
     kind: str, cache: int, sent: list[tuple[tuple[str, str, Any], int]], chunk: int, cuts: set[int]
 ) -> None:
     driver = Driver(by_foreign_key(kind, "joined"), partitions=2, chunk=chunk, cache=cache)
@@ -299,7 +301,7 @@ def test_updates_that_race_end_in_the_join_of_the_last_rows(
 
 
 def turned_up_elsewhere(record: DriverRecord, records: list[DriverRecord]) -> bool:
-    """A deleted row that comes back with another foreign key may, in an inner join, be answered first: see the docs."""
+    """In an inner join, a deleted row that returns with another foreign key may be answered first: see the docs."""
     foreign_key = record.value and record.value[1]
     return (
         record.topic == "left"
@@ -313,8 +315,8 @@ def turned_up_elsewhere(record: DriverRecord, records: list[DriverRecord]) -> bo
 
 @pytest.mark.parametrize("chunk", [1, 10_000])
 @pytest.mark.parametrize("kind", ["suppressed", "kept"])
-def test_windowed_tables_are_joined_whatever_bytes_their_stores_have_for_a_key(kind: str, chunk: int) -> None:
-    """JSON keys are known by their bytes, and those of windows are longer in the stores of their aggregations."""
+def test_windowed_tables_are_joined_although_their_stores_encode_keys_differently(kind: str, chunk: int) -> None:
+    """JSON keys are compared by their bytes, and the stores of windowed aggregations add bytes for the window."""
 
     def joined(key: type, of: Any) -> list[Any]:
         builder = StreamsBuilder("windowed")
@@ -341,18 +343,18 @@ def test_windowed_tables_are_joined_whatever_bytes_their_stores_have_for_a_key(k
     assert any(None not in value for _, value in plain[0])
 
 
-def test_a_join_with_a_suppressed_table_sees_what_went_on_last() -> None:
-    """As Kafka Streams answers (random case 990021): of a row that is held back again, the row before."""
+def test_a_join_with_a_suppressed_table_sees_the_last_emitted_row() -> None:
+    """As in Kafka Streams (random case 990021): while a row is held back, joins see the one before."""
     builder = StreamsBuilder("suppressed")
     table = builder.table("in", key=str, value=str)
     table.suppress(until_time_limit(1)).join(table, lambda one, other: f"{one}-{other}").to_stream().to("out")
     driver = Driver(builder.build())
     sent = [("B", "2", 4), ("A", "1", 6), ("A", "2", 0), ("B", "2", 11), ("A", "30", 39)]
-    told = []
+    messages = []
     for key, value, time in sent:
         driver.send("in", value, key=key, timestamp=time)
-        told.append([(record.key, record.value, record.timestamp) for record in driver.records("out")])
-    assert told == [
+        messages.append([(record.key, record.value, record.timestamp) for record in driver.records("out")])
+    assert messages == [
         [],
         [("B", "2-2", 4)],
         [],

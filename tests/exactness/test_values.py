@@ -1,4 +1,4 @@
-"""Values that JSON would not give back, in a running app: their record is named, or skipped, and no other one."""
+"""Values that JSON would not return unchanged: the error names their record, or only that record is skipped."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_restart_after_each_record_changes_nothing(shape: str, cache: int, val
 
 
 @pytest.mark.parametrize("cache", [0, 10**6])
-def test_the_bad_record_is_skipped_and_no_other(cache: int) -> None:
+def test_only_the_bad_record_is_skipped(cache: int) -> None:
     driver = Driver(topology("dict"), cache=cache, on_error="skip")
     values = [1.0, math.nan, 2.0, math.inf, 3.0]
     driver.send_all(DriverRecord("in", "k", value, time) for time, value in enumerate(values))
@@ -84,7 +84,7 @@ def test_the_bad_record_is_skipped_and_no_other(cache: int) -> None:
 
 
 @pytest.mark.parametrize("cache", [0, 10**6])
-def test_the_bad_record_is_named(cache: int) -> None:
+def test_the_error_names_the_bad_record(cache: int) -> None:
     driver = Driver(topology("dataclass"), cache=cache)
     with pytest.raises(StepError, match=r"in/0 offset 1: the value does not fit: Range.high: JSON has no inf"):
         driver.send_all(DriverRecord("in", "k", value, 0) for value in (1.0, math.inf, 2.0))

@@ -1,4 +1,4 @@
-"""Windows of each kind beside a model of a few lines: all orders of up to six records, and long random ones."""
+"""Each kind of window compared with a short model: all orders of up to six records, and long random sequences."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamtopo import KTable, StreamsBuilder, Topology, Windowed, Windows, Worker
-from streamtopo.config import WorkerConfig
+from streamtopo import KTable, StreamsBuilder, Topology, Windowed, Windows
+from streamtopo.engine.worker.replay import Replay
 from streamtopo.records import NOTHING, Chunk
+from streamtopo.settings.config import WorkerConfig
 from streamtopo.testing import Driver, DriverRecord
-from streamtopo.topology import Operator
+from streamtopo.topology.operator import Operator
 from tests.exactness.models import Event, Rows, session_windows, sliding_windows, time_windows
 
 Kind = tuple[Any, Callable[[list[Event]], Rows]]
@@ -29,11 +30,11 @@ KINDS: dict[str, Kind] = {
     "sliding": (Windows.sliding(5, grace=1000), lambda events: sliding_windows(events, 5)),
 }
 EDGES = [10, 15, 20, 21, 30, 19]
-"""Times on and beside the edges of windows, gaps and graces."""
+"""Times on and around the edges of windows, gaps and graces."""
 
 
 def append(_: str, value: str, row: list[str]) -> list[str]:
-    """In place, so that rows which are shared by mistake are found out."""
+    """Append in place, so that rows shared by mistake are noticed."""
     row.append(value)
     return row
 
@@ -58,7 +59,7 @@ def topology(windows: Any, *, emit: str = "on_update") -> Topology:
 
 
 def last_rows(driver: Driver) -> Rows:
-    """What whoever read all updates has in the end."""
+    """Return the final rows for a reader of all updates."""
     rows = dict(driver.read("out"))
     return {window: "".join(row) for window, row in rows.items() if row is not None}
 
@@ -86,13 +87,13 @@ def test_all_orders_of_records_on_the_edges(kind: str) -> None:
 
 @pytest.fixture(autouse=True, scope="module")
 def _chunks_do_not_fail() -> Iterator[None]:
-    """A chunk that fails is taken again record by record, which would hide that it failed."""
+    """A failed chunk is repeated record by record, which would hide the failure."""
 
     def failed(*_: Any) -> None:
         raise AssertionError("a chunk failed") from sys.exception()
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Worker, "_find_failure", failed)
+        patch.setattr(Replay, "_do_again", failed)
         yield
 
 
@@ -101,7 +102,7 @@ EVENTS = st.lists(st.builds(Event, st.sampled_from("kl"), st.sampled_from("abc")
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(events=EVENTS, chunk=st.sampled_from([1, 3, 10_000]), cut=st.integers(0, 40))
-def test_random_records_in_any_chunks_and_over_a_crash(kind: str, events: list[Event], chunk: int, cut: int) -> None:
+def test_random_records_in_any_chunks_and_after_a_crash(kind: str, events: list[Event], chunk: int, cut: int) -> None:
     windows, model = KINDS[kind]
     driver = Driver(topology(windows), chunk=chunk)
     driver.send_all(records(events[:cut]))
@@ -111,17 +112,17 @@ def test_random_records_in_any_chunks_and_over_a_crash(kind: str, events: list[E
     rows, expected = last_rows(driver), model(events)
     assert (as_sets(rows) if kind == "sliding" else rows) == expected
     stored = {window: "".join(row) for window, row in driver.store("rows").all()}
-    assert stored.items() <= rows.items(), "expired rows are not seen, and the others are as they went on"
+    assert stored.items() <= rows.items(), "expired rows are not visible, and the others are those forwarded last"
     newest = max(event.time for event in events) if events else 0
     assert all(window in stored for window in rows if newest in range(window.start, window.end))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(events=EVENTS)
-def test_rows_that_are_at_hand_only_until_the_next_commit_but_one(kind: str, events: list[Event]) -> None:
+def test_rows_that_stay_in_memory_for_two_commits_only(kind: str, events: list[Event]) -> None:
     windows, model = KINDS[kind]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(WorkerConfig, "at_hand", 0)
+        patch.setattr(WorkerConfig, "row_memory", 0)
         driver = Driver(topology(windows))
         for record in records(events):
             driver.send_all([record])
@@ -131,19 +132,19 @@ def test_rows_that_are_at_hand_only_until_the_next_commit_but_one(kind: str, eve
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(events=EVENTS)
-def test_what_closes_comes_once_and_is_what_the_updates_end_with(kind: str, events: list[Event]) -> None:
+def test_each_window_is_emitted_once_with_its_last_update(kind: str, events: list[Event]) -> None:
     windows, model = KINDS[kind]
     driver = Driver(topology(windows, emit="on_close"))
     driver.send_all(records([*events, Event("z", "z", 5000)]))
-    came = [(window, "".join(row)) for window, row in driver.read("out")]
-    assert len(came) == len(dict(came)), "each window closes once"
-    assert as_sets(dict(came)) == as_sets(model(events))
-    assert [window.start for window, _ in came] == sorted(window.start for window, _ in came) or "session" in kind
+    emitted = [(window, "".join(row)) for window, row in driver.read("out")]
+    assert len(emitted) == len(dict(emitted)), "each window closes once"
+    assert as_sets(dict(emitted)) == as_sets(model(events))
+    assert [window.start for window, _ in emitted] == sorted(window.start for window, _ in emitted) or "session" in kind
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(events=EVENTS)
-def test_with_the_record_cache_the_same_rows_remain(kind: str, events: list[Event]) -> None:
+def test_with_the_record_cache_the_final_rows_are_the_same(kind: str, events: list[Event]) -> None:
     windows, model = KINDS[kind]
     driver = Driver(topology(windows), cache=100_000)
     for start in range(0, len(events), 7):
@@ -152,7 +153,7 @@ def test_with_the_record_cache_the_same_rows_remain(kind: str, events: list[Even
 
 
 @given(events=EVENTS)
-def test_counts_made_together_are_those_made_one_by_one(events: list[Event]) -> None:
+def test_counts_per_chunk_equal_counts_per_record(events: list[Event]) -> None:
     for windows in (Windows.tumbling(10, grace=7), Windows.hopping(10, every=4), Windows.session(5, grace=4)):
         builder = StreamsBuilder("counts")
         builder.stream("in", key=str, value=str).group_by_key().windowed_by(windows).count(
@@ -169,11 +170,12 @@ def test_counts_made_together_are_those_made_one_by_one(events: list[Event]) -> 
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(events=EVENTS, cache=st.sampled_from([0, 100_000]), chunk=st.sampled_from([1, 10_000]))
-def test_old_values_are_those_that_went_on_before(kind: str, events: list[Event], cache: int, chunk: int) -> None:
+def test_old_values_are_the_values_forwarded_before(kind: str, events: list[Event], cache: int, chunk: int) -> None:
     builder = StreamsBuilder("old")
     windowed = builder.stream("in", key=str, value=str).group_by_key().windowed_by(KINDS[kind][0])
     merger = [merge] if kind.startswith("session") else []
-    table = windowed.aggregate(list, delete_at_three, *merger, value=list, name="rows")
+    # Rows are kept longer than they are needed: a row that has expired has no old value (test_expired_rows.py).
+    table = windowed.aggregate(list, delete_at_three, *merger, value=list, name="rows", retention=10_000)
     seen: list[tuple[Any, Any, Any]] = []
 
     def see(chunk: Chunk) -> Chunk:
@@ -191,7 +193,7 @@ def test_old_values_are_those_that_went_on_before(kind: str, events: list[Event]
         rows[window] = value
 
 
-def test_windows_are_there_for_keys_that_are_no_plain_values() -> None:
+def test_windows_work_for_json_keys() -> None:
     builder = StreamsBuilder("json")
     grouped = builder.stream("in", key=dict, value=str).group_by_key()
     grouped.windowed_by(Windows.session(5)).count(name="rows").to_stream().to("out")

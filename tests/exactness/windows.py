@@ -1,4 +1,4 @@
-"""Random steps with windows: aggregations of each kind in place, cogrouped streams, and tables held back."""
+"""Random steps with windows: aggregations of each kind in place, cogrouped streams, and suppressed tables."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from streamtopo import KStream, KTable, Windows, until_time_limit, until_window_closes
+from streamtopo import KStream, KTable, Windowed, Windows, until_time_limit, until_window_closes
 
 Draw = Callable[[Any], Any]
 
@@ -42,6 +42,8 @@ def _aggregated(windowed: Any, draw: Draw, name: str, *merger: Any) -> KStream:
             table = windowed.reduce(lambda row, value: row.extend(value[:1]) or row, name=name)
         case _:
             table = windowed.aggregate(list, _append, *merger, value=list, name=name)
+    if draw(st.booleans()):
+        grouped_again(table, _by_inner_key, name)
     if draw(st.booleans()) and "unlimited" not in str(windowed.windows).lower():
         table = table.suppress(until_window_closes())
     return _unwindowed(table, lambda value: value)
@@ -49,13 +51,17 @@ def _aggregated(windowed: Any, draw: Draw, name: str, *merger: Any) -> KStream:
 
 def cogrouped(stream: KStream, other: KStream, draw: Draw, name: str) -> KStream:
     together = stream.group_by_key().cogroup(_append).cogroup(other.group_by_key(), _prepend)
-    match draw(st.sampled_from(["plain", "tumbling", "session"])):
+    match draw(st.sampled_from(["plain", "tumbling", "sliding", "session"])):
         case "plain":
             return _filled(together.aggregate(list, value=list, name=name))
         case "tumbling":
             table = together.windowed_by(Windows.tumbling(20, grace=30)).aggregate(list, value=list, name=name)
+        case "sliding":
+            table = together.windowed_by(Windows.sliding(20, grace=30)).aggregate(list, value=list, name=name)
         case _:
             table = together.windowed_by(Windows.session(10, grace=30)).aggregate(list, _merge, value=list, name=name)
+    if draw(st.booleans()):
+        grouped_again(table, _by_inner_key, name)
     return _unwindowed(table, lambda value: value)
 
 
@@ -64,8 +70,28 @@ def held_back(stream: KStream, draw: Draw, name: str) -> KStream:
     return _filled(stream.to_table(store=name).suppress(limit))
 
 
+def grouped_again(table: KTable, mapper: Callable[[Any, Any], Any], name: str) -> None:
+    """Aggregate new and old values in groups."""
+    history = table.group_by(mapper, key=str, value=list).aggregate(list, _added, _removed)
+    history.to_stream().to(f"grouped-{name}")
+
+
+def _by_inner_key(window: Windowed, value: Any) -> tuple[Any, list[Any]]:
+    return window.key, [window.start, value]
+
+
+def _added(_: str, value: list[Any], row: list[Any]) -> list[Any]:
+    row.append(["added", *value])
+    return row[-4:]
+
+
+def _removed(_: str, value: list[Any], row: list[Any]) -> list[Any] | None:
+    row.append(["removed", *value])
+    return row[-4:] if len(row) != 2 else None
+
+
 def _filled(table: KTable) -> KStream:
-    """With a value for what was deleted: the steps behind it expect one."""
+    """Replace deletions by a value: the following steps expect one."""
     return table.to_stream().map_values(lambda value: [-1] if value is None else value, value=list)
 
 
@@ -86,7 +112,7 @@ def _merge(_: Any, one: list[Any], other: list[Any]) -> list[Any]:
 
 
 def _unwindowed(table: KTable, function: Callable[[Any], Any]) -> KStream:
-    """With keys as before, declared unchanged, so that what follows stays in the same task."""
+    """Mark the keys as unchanged, so that what follows stays in the same task."""
     stream = table.to_stream().map(
         lambda window, value: (window.key, [window.start, window.end, function(value)]), key=str, value=list
     )

@@ -33,7 +33,7 @@ def send(log: Log, *keys: str, value: str = "x") -> None:
 
 
 def until(condition: Callable[[], object]) -> None:
-    """Stores follow the log within a moment: what came out of a topic may not be in its store yet."""
+    """Wait, for example, for the stores, which are updated shortly after the log."""
     deadline = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < deadline, "it did not happen"
@@ -59,7 +59,7 @@ def url(tmp_path: Path) -> str:
 
 @pytest.fixture
 def log(tmp_path: Path) -> Iterator[EmbeddedLog]:
-    """The log of `url`, with its topics."""
+    """The log at `url`, with its topics."""
     one = EmbeddedLog(tmp_path / "log")
     for name in ("in", "out"):
         one.create(Topic(name, PARTITIONS))

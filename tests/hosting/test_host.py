@@ -1,4 +1,4 @@
-"""An engine inside a program: its life, its failures, and that nothing of it stays behind."""
+"""An engine inside a program: its states, its failures, and that nothing of it remains."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,14 +19,15 @@ import pytest
 from streamtopo import Serde, StreamsBuilder, Windowed, Worker, host
 from streamtopo.errors import ConfigError, LogError, PartitionError, SerdeError, StepError, StreamtopoError
 from streamtopo.hosting.app import App, AsyncApp, HostError
-from streamtopo.hosting.states import AppState
+from streamtopo.hosting.engines.lifecycle import AppState
 from streamtopo.logs import Log
 from streamtopo.partitioning import partition_of
 from streamtopo.records import Columns, TopicPartition
-from streamtopo.windowed_serdes import time_windowed
+from streamtopo.serdes.windowed import time_windowed
 from tests.hosting.conftest import PATIENCE, counting, outputs, send, until
 
 ROOT = Path(__file__).parents[2]
+AT_ONCE = 5
 
 # -- its life
 
@@ -52,12 +54,12 @@ async def test_a_service_hosts_a_topology(url: str, log: Log, options: dict[str,
     assert app.state is AppState.NOT_RUNNING
 
 
-def test_states_are_told_in_their_order(url: str, log: Log, options: dict[str, Any]) -> None:
-    told: list[tuple[AppState, AppState]] = []
-    with host(counting(), url, on_state_change=lambda new, old: told.append((old, new)), **options) as app:
+def test_states_are_reported_in_their_order(url: str, log: Log, options: dict[str, Any]) -> None:
+    encoded: list[tuple[AppState, AppState]] = []
+    with host(counting(), url, on_state_change=lambda new, old: encoded.append((old, new)), **options) as app:
         app.ready(PATIENCE)
-    passed = [told[0][0], *(new for _, new in told)]
-    assert [old for old, _ in told] == passed[:-1]
+    passed = [encoded[0][0], *(new for _, new in encoded)]
+    assert [old for old, _ in encoded] == passed[:-1]
     assert passed == [
         AppState.CREATED,
         AppState.REBALANCING,
@@ -67,7 +69,7 @@ def test_states_are_told_in_their_order(url: str, log: Log, options: dict[str, A
     ]
 
 
-def test_a_watcher_that_raises_is_logged(
+def test_a_failing_listener_is_logged(
     url: str, log: Log, options: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     with host(counting(), url, on_state_change=lambda new, old: 1 / 0, **options) as app:
@@ -75,7 +77,7 @@ def test_a_watcher_that_raises_is_logged(
     assert "ZeroDivisionError" in caplog.text
 
 
-def test_a_watcher_may_scale_the_app(url: str, log: Log, options: dict[str, Any]) -> None:
+def test_a_listener_can_scale_the_app(url: str, log: Log, options: dict[str, Any]) -> None:
     apps: list[App] = []
     done = threading.Event()
 
@@ -93,7 +95,7 @@ def test_a_watcher_may_scale_the_app(url: str, log: Log, options: dict[str, Any]
         assert app.workers == 2
 
 
-def test_two_in_one_process_share_the_work(url: str, log: Log, options: dict[str, Any]) -> None:
+def test_two_apps_in_one_process_share_the_work(url: str, log: Log, options: dict[str, Any]) -> None:
     interval, threshold = sys.getswitchinterval(), gc.get_threshold()
     with host(counting(), url, **options) as one:
         with host(counting(), url, **options) as other:
@@ -135,34 +137,35 @@ async def test_tasks_that_enter_the_same_host_leave_each_its_own(url: str, log: 
     assert app.state is AppState.NOT_RUNNING
 
 
-def test_a_host_may_be_left_by_another_thread(url: str, log: Log, options: dict[str, Any]) -> None:
+def test_another_thread_can_leave_a_host(url: str, log: Log, options: dict[str, Any]) -> None:
     one = host(counting(), url, **options)
     app = one.__enter__()
-    thread = threading.Thread(target=one.__exit__, args=(None, None, None))
+    thread = threading.Thread(target=one.__exit__, args=(None, None, None), daemon=True)
     thread.start()
     thread.join()
     assert app.state is AppState.NOT_RUNNING
 
 
-def test_what_is_wrong_is_said_at_once(url: str, options: dict[str, Any]) -> None:
+def test_errors_are_raised_at_the_start(url: str, options: dict[str, Any]) -> None:
     with pytest.raises(PartitionError, match='topic "out" does not exist; create it'), host(counting(), url, **options):
         pass
     with pytest.raises(ConfigError, match='no option "colour"'):
         host(counting(), url, colour="red")
 
 
-async def test_what_is_wrong_is_said_at_once_on_a_loop(url: str, options: dict[str, Any]) -> None:
+async def test_errors_are_raised_at_the_start_on_a_loop(url: str, options: dict[str, Any]) -> None:
     with pytest.raises(PartitionError, match='topic "out" does not exist; create it'):
         async with host(counting(), url, **options):
             pass
 
 
-def test_an_app_that_was_not_started_says_so(url: str) -> None:
-    from streamtopo.config import config_of
-    from streamtopo.hosting.app import App, Settings
+def test_an_app_that_was_not_started_raises_errors(url: str) -> None:
+    from streamtopo.hosting.app import App
+    from streamtopo.hosting.engines.factory import HostSettings
+    from streamtopo.settings.config import config_of
 
-    app = App(counting(), url, config_of(), Settings(None, lambda error: None, 1.0, "", None))
-    with pytest.raises(HostError, match="the app is created; use it inside of its with block"):
+    app = App(counting(), url, config_of(), HostSettings(None, lambda error: None, 1.0, "", None))
+    with pytest.raises(HostError, match="the app is created; use it inside its with block"):
         app.produce("in", "x")
     with pytest.raises(HostError, match="the app is created"):
         app.query("counts")
@@ -194,7 +197,7 @@ def test_windowed_keys_are_produced_to_the_partition_of_their_inner_key(
         {"timestamp": -(1 << 64)},
     ],
 )
-def test_a_record_that_the_log_cannot_hold_is_refused_alone(
+def test_a_record_that_the_log_cannot_store_is_refused_alone(
     record: dict[str, Any], url: str, log: Log, options: dict[str, Any]
 ) -> None:
     with host(counting(), url, **options) as app:
@@ -205,7 +208,7 @@ def test_a_record_that_the_log_cannot_hold_is_refused_alone(
         assert [one.result(60) for one in (*before, after)] == list(range(101))
 
 
-def test_what_a_serde_did_not_make_bytes_of_is_refused_alone(url: str, log: Log, options: dict[str, Any]) -> None:
+def test_a_record_that_was_not_encoded_is_refused_alone(url: str, log: Log, options: dict[str, Any]) -> None:
     builder = StreamsBuilder("plain")
     unfinished: Any = Serde("unfinished", lambda value: value, lambda data: data)
     builder.stream("in", key=str, value=unfinished).to("out")
@@ -215,9 +218,7 @@ def test_what_a_serde_did_not_make_bytes_of_is_refused_alone(url: str, log: Log,
         assert app.produce("in", b"bytes", key="a").result(60) == 0
 
 
-async def test_a_consumer_that_gave_up_waiting_goes_on_where_it_was(
-    url: str, log: Log, options: dict[str, Any]
-) -> None:
+async def test_a_consumer_continues_after_a_timeout(url: str, log: Log, options: dict[str, Any]) -> None:
     async with host(counting(), url, **options) as app:
         changes = app.consume("in")
         found: list[int] = []
@@ -232,9 +233,9 @@ async def test_a_consumer_that_gave_up_waiting_goes_on_where_it_was(
         assert found == list(range(300))
 
 
-async def test_one_thread_looks_for_records_for_all_who_wait(url: str, log: Log, options: dict[str, Any]) -> None:
+async def test_one_thread_polls_for_all_waiting_consumers(url: str, log: Log, options: dict[str, Any]) -> None:
     def watching() -> int:
-        return sum(thread.name == "streamtopo watch" for thread in threading.enumerate())
+        return sum(thread.name == "streamtopo poller" for thread in threading.enumerate())
 
     async with host(counting(), url, **options) as app:
         consumers = [app.consume("in") for _ in range(100)]
@@ -260,7 +261,7 @@ async def test_one_thread_looks_for_records_for_all_who_wait(url: str, log: Log,
         assert isinstance((await asyncio.gather(*ending, return_exceptions=True))[0], StopAsyncIteration)
 
 
-async def test_a_value_that_cannot_be_read_is_not_passed_over(url: str, log: Log, options: dict[str, Any]) -> None:
+async def test_a_value_that_cannot_be_decoded_is_not_skipped(url: str, log: Log, options: dict[str, Any]) -> None:
     async with host(counting(), url, **options) as app:
         numbers = app.consume("out", value=int)
         for number, data in enumerate([(1).to_bytes(8), b"no number", (3).to_bytes(8)]):
@@ -282,7 +283,7 @@ def test_a_paused_app_processes_nothing_and_keeps_its_tasks(url: str, log: Log, 
         app.pause()
         turned = threading.Event()
         app.produce("in", "x", key="a").result(60)
-        (worker,) = app._threaded.workers
+        (worker,) = app._thread_engine.workers
         run_once, turns = worker.run_once, iter(range(1000))
 
         def turn(timeout: float = 0.0) -> bool:
@@ -298,7 +299,7 @@ def test_a_paused_app_processes_nothing_and_keeps_its_tasks(url: str, log: Log, 
         assert next(changes).value == 2
 
 
-def test_a_paused_worker_soon_looks_whether_it_still_is(log: Log, options: dict[str, Any]) -> None:
+def test_a_paused_worker_soon_notices_the_end_of_the_pause(log: Log, options: dict[str, Any]) -> None:
     worker = Worker(counting(), log, **options)
     waits: list[float] = []
     poll = worker.member.poll
@@ -315,7 +316,7 @@ def test_a_paused_worker_soon_looks_whether_it_still_is(log: Log, options: dict[
     assert [wait for wait in waits if wait] == [60.0, 0.01, 60.0]
 
 
-def test_threads_are_added_and_taken_away_in_the_middle_of_work(url: str, log: Log, options: dict[str, Any]) -> None:
+def test_threads_are_added_and_removed_during_processing(url: str, log: Log, options: dict[str, Any]) -> None:
     keys = [str(number) for number in range(50)]
     with host(counting(), url, **options) as app:
         app.ready(PATIENCE)
@@ -324,17 +325,17 @@ def test_threads_are_added_and_taken_away_in_the_middle_of_work(url: str, log: L
             send(log, *keys)
             app.scale(workers)
             app.ready(PATIENCE)
-            assert (app.workers, len(app._threaded.workers)) == (workers, workers)
+            assert (app.workers, len(app._thread_engine.workers)) == (workers, workers)
             until(lambda: sorted(len(owned) for owned in log.groups()["counting"].members.values()) == shares(workers))  # noqa: B023
             until(lambda: {counts.get(key) for key in keys} == {round})  # noqa: B023
-        with pytest.raises(HostError, match="0 workers cannot do the work"):
+        with pytest.raises(HostError, match="an app cannot have 0 workers"):
             app.scale(0)
     assert sorted(outputs(log)) == sorted((key, count) for key in keys for count in (1, 2, 3))
     assert [thread.name for thread in threading.enumerate() if thread.name == "streamtopo worker"] == []
 
 
 def shares(workers: int) -> list[int]:
-    """Of three partitions."""
+    """A log with topics of three partitions."""
     return {1: [3], 2: [1, 2], 3: [1, 1, 1]}[workers]
 
 
@@ -357,27 +358,27 @@ def test_all_threads_are_replaced_when_one_fails(url: str, log: Log, options: di
         changes = app.consume("out", from_beginning=True)
         assert sorted(next(changes).key for _ in range(6)) == list("abcdef")
         app.ready(PATIENCE)
-        assert len(app._threaded.workers) == 3
+        assert len(app._thread_engine.workers) == 3
     assert len(failures) == 1
     assert sorted(outputs(log)) == [(key, 1) for key in "abcdef"]
 
 
-def test_any_thread_may_ask_how_the_work_goes(url: str, log: Log, options: dict[str, Any]) -> None:
+def test_metrics_can_be_read_from_any_thread(url: str, log: Log, options: dict[str, Any]) -> None:
     done = threading.Event()
-    told: list[Any] = []
+    encoded: list[Any] = []
 
     def ask(app: App) -> None:
         try:
             before = 0
             while not done.is_set():
-                (worker,) = app._threaded.workers
-                told.append(before <= (before := worker.metrics().records))
+                (worker,) = app._thread_engine.workers
+                encoded.append(before <= (before := worker.metrics().records))
         except BaseException as error:
-            told.append(error)
+            encoded.append(error)
 
     with host(counting(), url, **options) as app:
         app.ready(PATIENCE)
-        asking = threading.Thread(target=ask, args=(app,))
+        asking = threading.Thread(target=ask, args=(app,), daemon=True)
         asking.start()
         for _ in range(3):
             with host(counting(), url, **options) as other:
@@ -386,7 +387,7 @@ def test_any_thread_may_ask_how_the_work_goes(url: str, log: Log, options: dict[
         until(lambda: sum(1 for _ in outputs(log)) == 300)
         done.set()
         asking.join(60)
-    assert set(told) == {True}
+    assert set(encoded) == {True}
 
 
 # -- failures
@@ -398,16 +399,16 @@ def fragile(value: str) -> str:
     return value
 
 
-def test_a_step_that_raises_ends_the_engine_and_not_the_service(url: str, log: Log, options: dict[str, Any]) -> None:
-    told: list[BaseException] = []
-    with host(counting(fragile), url, on_uncaught=told.append, **options) as app:
+def test_a_failing_step_ends_the_engine_but_not_the_service(url: str, log: Log, options: dict[str, Any]) -> None:
+    encoded: list[BaseException] = []
+    with host(counting(fragile), url, on_uncaught=encoded.append, **options) as app:
         app.ready(PATIENCE)
         app.produce("in", "good", key="a").result(60)
         app.produce("in", "bad", key="a").result(60)
         assert [record.value for record in app.consume("out", from_beginning=True)] in ([], [1])
         assert app.state is AppState.ERROR
         assert isinstance(app.error, StepError)
-        assert told == [app.error]
+        assert encoded == [app.error]
         with pytest.raises(HostError, match="the engine failed: step"):
             app.ready()
     assert list(outputs(log)) == [("a", 1)]
@@ -421,7 +422,7 @@ async def test_a_failure_is_raised_by_ready_on_a_loop(url: str, log: Log, option
             await app.ready(PATIENCE)
 
 
-def test_a_worker_that_failed_is_replaced(url: str, log: Log, options: dict[str, Any]) -> None:
+def test_a_failed_worker_is_replaced(url: str, log: Log, options: dict[str, Any]) -> None:
     failures: list[BaseException] = []
 
     def twice(value: str) -> str:
@@ -440,7 +441,7 @@ def test_a_worker_that_failed_is_replaced(url: str, log: Log, options: dict[str,
     assert list(outputs(log)) == [("a", 1)]
 
 
-def test_a_failure_can_shut_the_process_down(url: str, log: Log, options: dict[str, Any]) -> None:
+def test_a_failure_can_shut_down_the_process(url: str, log: Log, options: dict[str, Any]) -> None:
     got = threading.Event()
     before = signal.signal(signal.SIGTERM, lambda *_: got.set())
     try:
@@ -452,15 +453,15 @@ def test_a_failure_can_shut_the_process_down(url: str, log: Log, options: dict[s
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "message"),
     [
         (lambda error: "what", "'what' is not a valid Uncaught"),
         (lambda error: 1 / 0, "ZeroDivisionError"),
         (lambda error: sys.exit(), "SystemExit"),
     ],
 )
-def test_a_callback_that_fails_does_not_hide_what_the_engine_failed_at(
-    answer: Any, said: str, url: str, log: Log, options: dict[str, Any], caplog: pytest.LogCaptureFixture
+def test_a_failing_callback_does_not_hide_the_engines_error(
+    answer: Any, message: str, url: str, log: Log, options: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     send(log, "a", value="bad")
     with host(counting(fragile), url, on_uncaught=answer, **options) as app:
@@ -468,7 +469,7 @@ def test_a_callback_that_fails_does_not_hide_what_the_engine_failed_at(
         assert app.state is AppState.ERROR
         assert isinstance(app.error, StepError)
     assert "on_uncaught failed" in caplog.text
-    assert said in caplog.text
+    assert message in caplog.text
 
 
 def test_closing_has_a_deadline(url: str, log: Log, options: dict[str, Any]) -> None:
@@ -507,14 +508,14 @@ with host(counting(slow), sys.argv[1], state_dir=sys.argv[2], close_timeout=1):
 """
 
 
-def test_a_program_that_ends_lets_its_engine_end_first(url: str, log: Log, options: dict[str, Any]) -> None:
-    """Its deadline is over, but a thread that is stopped anywhere may abort the process."""
+def test_the_engine_ends_before_the_program(url: str, log: Log, options: dict[str, Any]) -> None:
+    """The deadline has passed, but stopping the thread anywhere could abort the process."""
     send(log, "a")
     done = subprocess.run([sys.executable, "-c", UNFINISHED, url, options["state_dir"]], cwd=ROOT, check=False)
     assert (done.returncode, list(outputs(log))) == (0, [("a", 1)])
 
 
-def test_a_loop_that_closes_under_it_does_not_hold_the_engine(url: str, log: Log, options: dict[str, Any]) -> None:
+def test_closing_the_loop_does_not_block_the_engine(url: str, log: Log, options: dict[str, Any]) -> None:
     async def forget() -> Any:
         hosted = host(counting(), url, **options)
         app = await hosted.__aenter__()
@@ -528,10 +529,10 @@ def test_a_loop_that_closes_under_it_does_not_hold_the_engine(url: str, log: Log
     app._engine.stop()
     assert app._engine.join(60)
     assert app.state is AppState.NOT_RUNNING
-    assert app._end(True, deadline=0.0)
+    assert app._close_rest(True, deadline=0.0)
 
 
-# -- nothing stays behind
+# -- nothing remains
 
 
 def _resident() -> int:
@@ -539,33 +540,35 @@ def _resident() -> int:
 
 
 def without_hearts() -> bool:
-    """Whether all threads have ended that tell others, now and then, that a state directory is in use."""
+    """Return whether all threads that mark a state directory as in use have ended."""
     return all(thread.name != "state locks" for thread in threading.enumerate())
 
 
-def test_a_hundred_starts_leave_nothing(tmp_path: Path, options: dict[str, Any]) -> None:
-    url = f"embedded:{tmp_path / 'small'}?synchronous=normal"
-    options["create_topics"] = 1
+def test_a_hundred_starts_leave_no_files_and_threads(tmp_path: Path) -> None:
+    """Five at a time, each with its own log and state directory."""
 
-    def cycle() -> None:
-        with host(counting(), url, **options) as app:
+    def cycle(number: int) -> None:
+        folder = tmp_path / str(number % AT_ONCE)
+        url = f"embedded:{folder / 'small'}?synchronous=normal"
+        with host(counting(), url, state_dir=str(folder / "state"), create_topics=1) as app:
             app.ready(PATIENCE)
 
-    for _ in range(10):
-        cycle()
-    until(without_hearts)
-    gc.collect()
-    threads, files, memory = threading.active_count(), len(os.listdir("/proc/self/fd")), _resident()
-    for _ in range(90):
-        cycle()
-    until(without_hearts)
-    gc.collect()
-    assert threading.active_count() <= threads, threading.enumerate()
-    assert len(os.listdir("/proc/self/fd")) <= files
-    assert _resident() - memory < 30_000_000
+    def cycles(count: int) -> None:
+        for first in range(0, count, AT_ONCE):
+            list(pool.map(cycle, range(first, first + AT_ONCE)))
+        until(without_hearts)
+        gc.collect()
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        cycles(10)
+        threads, files, memory = threading.active_count(), len(os.listdir("/proc/self/fd")), _resident()
+        cycles(90)
+        assert threading.active_count() <= threads, threading.enumerate()
+        assert len(os.listdir("/proc/self/fd")) <= files
+        assert _resident() - memory < 30_000_000
 
 
-async def test_a_start_and_an_end_that_are_cancelled_leave_nothing(tmp_path: Path, options: dict[str, Any]) -> None:
+async def test_a_cancelled_start_and_end_leave_no_threads(tmp_path: Path, options: dict[str, Any]) -> None:
     url = f"embedded:{tmp_path / 'small'}?synchronous=normal"
     hosted = host(counting(), url, create_topics=1, **options)
     async with hosted as app:

@@ -1,4 +1,4 @@
-"""An engine in processes: asked over HTTP, replaced when one dies, gone with the service."""
+"""An engine in processes: queried over HTTP, replaced when one dies, and ended with the service."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from streamtopo import host
 from streamtopo.errors import ConfigError
 from streamtopo.hosting.answers import Found, NotOwner, Restoring
 from streamtopo.hosting.app import HostError
-from streamtopo.hosting.states import AppState
+from streamtopo.hosting.engines.lifecycle import AppState
 from streamtopo.logs.embedded import EmbeddedLog
 from tests.cli.workers import COUNTING, alive, application
 from tests.hosting.conftest import PATIENCE, counting, send, until
@@ -28,7 +28,7 @@ def children() -> list[int]:
 
 
 def worker(process: int) -> bool:
-    """Not the tracker of resources, which Python starts beside the first and keeps."""
+    """Not the tracker of resources, which Python starts with the first and keeps."""
     return b"resource_tracker" not in Path(f"/proc/{process}/cmdline").read_bytes()
 
 
@@ -57,7 +57,7 @@ def test_processes_do_the_work_and_answer(app: str, url: str, log: EmbeddedLog, 
     assert not any(map(alive, at_work))
 
 
-def test_processes_listen_at_the_host_that_others_are_told(
+def test_processes_listen_at_the_host_that_they_announce(
     app: str, url: str, log: EmbeddedLog, options: dict[str, Any]
 ) -> None:
     with host(app, url, engine="process", address="http://127.0.0.2", token="secret", **options) as hosted:
@@ -68,7 +68,7 @@ def test_processes_listen_at_the_host_that_others_are_told(
         assert hosted.query("counts", wait=PATIENCE).get("word") is None
 
 
-def test_an_owner_that_died_is_a_typed_answer_until_there_is_a_new_one(
+def test_a_dead_owner_is_a_typed_answer_until_there_is_a_new_one(
     app: str, url: str, log: EmbeddedLog, options: dict[str, Any]
 ) -> None:
     send(log, *WORDS)
@@ -87,7 +87,7 @@ def test_an_owner_that_died_is_a_typed_answer_until_there_is_a_new_one(
         assert answers[-1] == Found(1, 1000)
 
 
-def test_processes_are_added_and_taken_away(app: str, url: str, log: EmbeddedLog, options: dict[str, Any]) -> None:
+def test_processes_are_added_and_removed(app: str, url: str, log: EmbeddedLog, options: dict[str, Any]) -> None:
     with host(app, url, engine="process", **options) as hosted:
         counts = hosted.query("counts", wait=PATIENCE)
         for round, processes in enumerate([2, 1], 1):
@@ -101,7 +101,7 @@ def test_processes_are_added_and_taken_away(app: str, url: str, log: EmbeddedLog
 
 
 def test_processes_are_paused(app: str, url: str, log: EmbeddedLog, options: dict[str, Any], tmp_path: Path) -> None:
-    """One that is added meanwhile too; what another application did, which reads the same, they could have done."""
+    """Also one that is added in the meantime. Another app with the same input shows what they could have done."""
     others = host(counting(name="other"), url, state_dir=str(tmp_path / "other"))
     with host(app, url, engine="process", **options) as hosted, others as other:
         hosted.ready(PATIENCE)

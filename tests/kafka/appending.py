@@ -1,5 +1,5 @@
-"""A process that appends three records under a number, and is killed before or after its transaction is committed, or
-so many seconds after it began.
+"""Append three records under a number, in a process that is killed before or after its transaction is committed, or
+this many seconds after it began.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from functools import partial
 from typing import Any
 
 from streamtopo.logs.kafka import KafkaLog
-from streamtopo.logs.kafka.transactions import Transactions
+from streamtopo.logs.kafka.group.writers import TransactionalWriter
 from streamtopo.logs.opening import open_log
 from streamtopo.records import Columns, TopicPartition
 
 
 def append(log: KafkaLog, name: str, number: int) -> bool:
-    """Three records, in both partitions."""
+    """Append three records, in both partitions."""
     rows = Columns([None], [b"%d" % number], [0])
     targets = [TopicPartition("t", place) for place in (0, 1, 0)]
     with closing(log.appender(name)) as appender:
@@ -35,9 +35,9 @@ def die(seconds: float = 0) -> None:
 def main(url: str, name: str, number: str, when: str) -> None:
     log = open_log(url)
     assert isinstance(log, KafkaLog)
-    commit = Transactions.commit
+    commit = TransactionalWriter.commit
 
-    def dying(transactions: Transactions, *arguments: Any) -> Any:
+    def dying(transactions: TransactionalWriter, *arguments: Any) -> Any:
         if when == "before":
             transactions._producer.flush()
             die()
@@ -45,7 +45,7 @@ def main(url: str, name: str, number: str, when: str) -> None:
         die()
 
     if when in ("before", "after"):
-        Transactions.commit = dying  # type: ignore[assignment, method-assign]
+        TransactionalWriter.commit = dying  # type: ignore[assignment, method-assign]
     else:
         threading.Thread(target=partial(die, float(when)), daemon=True).start()
     append(log, name, int(number))

@@ -1,4 +1,4 @@
-"""The broker that all tests of a run share: the one of `streamtopo broker`, in a directory of its own."""
+"""The broker shared by all tests of a run: that of `streamtopo broker`, in its own directory."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SESSION = 60.0
 
 @contextmanager
 def running() -> Iterator[Cluster]:
-    """A broker of one's own."""
+    """Run a separate broker."""
     try:
         find_java()
     except BrokerError as error:
@@ -38,7 +38,7 @@ def running() -> Iterator[Cluster]:
         pytest.skip(str(error))
     directory = Path(tempfile.mkdtemp(prefix="streamtopo-kafka-"))
     made = Cluster(directory)
-    made.up(port=0, config={"log.retention.ms": "-1"})  # records of the tests have times of long ago
+    made.up(port=0, config={"log.retention.ms": "-1"})  # records of the tests have old timestamps
     yield made
     made.down()
     shutil.rmtree(directory)
@@ -51,14 +51,14 @@ def cluster() -> Iterator[Cluster]:
 
 
 def emptied(url: str) -> KafkaLog:
-    """The log, without the topics and groups of earlier tests."""
+    """Return the log, without the topics and groups of earlier tests."""
     log = open_log(url)
     assert isinstance(log, KafkaLog)
     admin = AdminClient({"bootstrap.servers": url.removeprefix("kafka://").partition("?")[0]})
     deadline = time.monotonic() + _SESSION
     while groups := [group.group_id for group in admin.list_consumer_groups().result().valid]:
         for future in admin.delete_consumer_groups(groups).values():
-            with suppress(KafkaException):  # members that were killed are in it until their session ends
+            with suppress(KafkaException):  # members that were killed stay in it until their session ends
                 future.result()
         assert time.monotonic() < deadline, groups
     for topic in log.topics():
@@ -67,7 +67,7 @@ def emptied(url: str) -> KafkaLog:
 
 
 def configured(kafka: str, topic: str, **config: str) -> None:
-    """Change what the topic was created with."""
+    """Change the configuration of a topic."""
     admin = AdminClient({"bootstrap.servers": kafka.removeprefix("kafka://")})
     entries = [
         ConfigEntry(name.replace("_", "."), value, incremental_operation=AlterConfigOpType.SET)
@@ -79,5 +79,5 @@ def configured(kafka: str, topic: str, **config: str) -> None:
 
 @pytest.fixture(scope="session")
 def kafka(cluster: Cluster) -> str:
-    """The broker's url."""
+    """Return the broker's URL."""
     return f"kafka://{cluster.address}"

@@ -1,4 +1,4 @@
-"""The commands on a kafka: log, as their users type them."""
+"""The commands on a kafka: log, as users type them."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def run(kafka: str, *arguments: str, given: str = "") -> Result:
     return CliRunner().invoke(main, [*arguments, "--log", kafka], input=given)
 
 
-def test_topics_are_made_written_read_and_deleted(kafka: str) -> None:
-    """Under a name of its own: a broker may go on compacting one that is deleted and soon made anew without that."""
+def test_topics_are_created_written_read_and_deleted(kafka: str) -> None:
+    """The topic has its own name: a broker may still compact a deleted topic that is soon created again."""
     emptied(kafka).close()
     created = run(kafka, "topics", "create", "kept", "--partitions", "2", "--config", "cleanup.policy=compact")
     assert created.output == f'topic "kept" created: 2 partitions in {kafka}\n'
     assert (
-        "was there already"
+        "exists already"
         in run(kafka, *["topics", "create", "kept", "--partitions", "2", "--config", "cleanup.policy=compact"]).output
     )
     assert run(kafka, "produce", "kept", "--key-separator", ":", given="k:one\nk:two\n").exit_code == 0
@@ -43,7 +43,7 @@ def test_topics_are_made_written_read_and_deleted(kafka: str) -> None:
     assert run(kafka, "topics", "list").output == ""
 
 
-def test_a_broker_that_is_not_there_is_one_message() -> None:
+def test_a_missing_broker_is_one_message() -> None:
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", free_port()))
         result = run(f"kafka://127.0.0.1:{silent.getsockname()[1]}", "topics", "list")
@@ -52,7 +52,7 @@ def test_a_broker_that_is_not_there_is_one_message() -> None:
     assert "Traceback" not in result.output
 
 
-def test_settings_that_do_not_fit_are_one_message(kafka: str) -> None:
+def test_unsuitable_settings_are_one_message(kafka: str) -> None:
     emptied(kafka).close()
     run(kafka, "topics", "create", "unfit", "--partitions", "1")
     result = run(f"{kafka}?kafka.acks=1", "produce", "unfit", given="one\n")

@@ -1,4 +1,4 @@
-"""Kafka Streams reads what is written here, and the other way round: bytes, partitions, times, headers, deletions."""
+"""Kafka Streams reads what streamtopo writes, and the reverse: bytes, partitions, times, headers, deletions."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ import pytest
 
 from streamtopo import Serde, StreamsBuilder, Topology, Windows, Worker
 from streamtopo.broker import find_java
-from streamtopo.broker.fetching import LOGGING, VERSION, fetched
+from streamtopo.broker.downloads import LOGGING, VERSION, fetched
 from streamtopo.logs import Topic
 from streamtopo.logs.kafka import KafkaLog
 from streamtopo.partitioning import partition_of
 from streamtopo.records import Columns, Headers, TopicPartition
+from tests.jvms import BRIEF
 from tests.kafka.brokers import emptied
 from tests.logs.child import until
 
@@ -65,7 +66,7 @@ def python() -> Topology:
 
 
 def back() -> Topology:
-    """Reads what Kafka Streams wrote: its records, which are partitioned anew, and the changelog of its count."""
+    """Read what Kafka Streams wrote: its records, which are repartitioned, and the changelog of its count."""
     builder = StreamsBuilder("back")
     builder.stream("from-java-strings", key=str, value=str).select_key(lambda key, value: key, key=str).to("back")
     builder.table("java-counts-changelog", key=str, value=int).to_stream().to("counts-back")
@@ -85,12 +86,12 @@ def feed(log: KafkaLog) -> None:
 
 
 def rows(log: KafkaLog, topic: str) -> list[list[Row]]:
-    """By partition."""
+    """Return the rows of each partition."""
     return [_rows(log, TopicPartition(topic, number)) for number in range(PARTITIONS)]
 
 
 def _rows(log: KafkaLog, partition: TopicPartition) -> list[Row]:
-    """All there are: brokers show what was committed a moment later."""
+    """Return all rows: brokers show committed records with a short delay."""
     while (batch := log.read(partition, 0, 10_000)).next_offset < log.end(partition):
         pass
     keys, values, times, headers = batch.columns
@@ -102,7 +103,7 @@ def count(partitions: list[list[Row]]) -> int:
 
 
 def placed(partitions: list[list[Row]]) -> tuple[list[list[Row]], list[Row]]:
-    """Each partition's rows that have a key; and those that have none, which may be anywhere."""
+    """Return each partition's rows with a key, and all rows without one, which may be in any partition."""
     keyless = [row for partition in partitions for row in partition if row[0] is None]
     return [[row for row in partition if row[0] is not None] for partition in partitions], sorted(keyless, key=_time)
 
@@ -117,6 +118,7 @@ def kafka_streams(kafka: str, folder: Path) -> Iterator[None]:
     jars = fetched(java, f"kafka-streams-{VERSION}", JARS)
     command = [
         java,
+        *BRIEF,
         "-Xmx256M",
         "-Dorg.slf4j.simpleLogger.defaultLogLevel=error",
         "-cp",
@@ -137,14 +139,14 @@ def work(topology: Topology, log: KafkaLog, folder: Path, done: Callable[[], boo
 
 
 def read_by(log: KafkaLog, group: str) -> dict[str, int]:
-    """How far it is in each topic, all partitions together."""
+    """Return the group's total offset in each topic."""
     state = log.groups().get(group)
     positions = state.positions if state else {}
     topics = {partition.topic for partition in positions}
     return {topic: sum(at.offset for part, at in positions.items() if part.topic == topic) for topic in topics}
 
 
-def test_kafka_streams_and_this_read_and_partition_alike(log: KafkaLog, kafka: str, tmp_path: Path) -> None:
+def test_kafka_streams_and_streamtopo_read_and_partition_alike(log: KafkaLog, kafka: str, tmp_path: Path) -> None:
     feed(log)
     work(python(), log, tmp_path, lambda: read_by(log, "python") == {"in": 40, "prices": 2})
     log.append(PRICES, Columns([b"a"], [None], [NOW + 2]))
@@ -163,7 +165,7 @@ def test_kafka_streams_and_this_read_and_partition_alike(log: KafkaLog, kafka: s
 
 
 def counts(log: KafkaLog, topic: str) -> dict[bytes | None, tuple[bytes | None, int]]:
-    """Without headers, which Kafka Streams leaves out of changelogs."""
+    """Return rows without headers, which Kafka Streams leaves out of changelogs."""
     return {key: row[1:3] for key, row in latest(rows(log, topic)).items()}
 
 
@@ -175,5 +177,5 @@ def soon(found: Callable[[], object], wanted: object) -> None:
 
 
 def latest(partitions: list[list[Row]]) -> dict[bytes | None, Row]:
-    """The last row of each key: brokers may have compacted the others away."""
+    """Return the last row of each key: brokers may have compacted the others away."""
     return {row[0]: row for partition in partitions for row in partition}

@@ -1,4 +1,4 @@
-"""Kafka's own console tools read what is written here, and the other way round."""
+"""Kafka's own console tools read what streamtopo writes, and the reverse."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from streamtopo.logs import Topic
 from streamtopo.logs.kafka import KafkaLog
 from streamtopo.partitioning import partition_of
 from streamtopo.records import Columns, TopicPartition
+from tests.jvms import BRIEF
 from tests.kafka.brokers import emptied
 from tests.logs.child import until
 
@@ -31,7 +32,8 @@ def log(kafka: str) -> Iterator[KafkaLog]:
 
 def tool(name: str, *arguments: str, given: str = "") -> str:
     java = find_java()
-    command = [java, "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", os.pathsep.join(map(str, jars(java)))]
+    command = [java, *BRIEF, "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"]
+    command += ["-cp", os.pathsep.join(map(str, jars(java)))]
     done = subprocess.run(
         [*command, f"org.apache.kafka.tools.{name}", *arguments],
         input=given,
@@ -47,14 +49,14 @@ def consumed(kafka: str, topic: str, count: int, *properties: str) -> list[str]:
     printed = ("print.partition=true", "print.timestamp=true", "print.headers=true", "print.key=true", *properties)
     formatted = [option for one in printed for option in ("--property", one)]
     address = kafka.removeprefix("kafka://")
-    said = tool(
+    output = tool(
         *("consumer.ConsoleConsumer", "--bootstrap-server", address, "--topic", topic, "--from-beginning"),
         *("--max-messages", str(count), "--isolation-level", "read_committed", *formatted),
     )
-    return sorted(said.splitlines())
+    return sorted(output.splitlines())
 
 
-def test_the_console_consumer_reads_what_we_write(log: KafkaLog, kafka: str) -> None:
+def test_the_console_consumer_reads_our_records(log: KafkaLog, kafka: str) -> None:
     log.create(Topic("t", 2))
     columns = Columns([b"k", None], [b"v", None], [NOW, NOW + 1], [(("trace", b"1"),), ()])
     log.append(TopicPartition("t", 1), columns)
@@ -64,7 +66,7 @@ def test_the_console_consumer_reads_what_we_write(log: KafkaLog, kafka: str) -> 
     ]
 
 
-def test_we_read_what_the_console_producer_writes_where_we_would_write_it(log: KafkaLog, kafka: str) -> None:
+def test_we_read_records_of_the_console_producer_from_the_expected_partitions(log: KafkaLog, kafka: str) -> None:
     log.create(Topic("t", 5))
     keys = [f"key {number}" for number in range(50)]
     tool(
@@ -89,11 +91,11 @@ def test_the_groups_tool_and_the_consumer_see_a_count(log: KafkaLog, kafka: str,
     worker = Worker(builder.build(), log, state_dir=str(tmp_path))
     until(lambda: worker.run_once(0.1) is False and worker.member.committed([TopicPartition("words", 0)]))
     worker.close()
-    said = tool(
+    output = tool(
         *("consumer.group.ConsumerGroupCommand", "--bootstrap-server", kafka.removeprefix("kafka://")),
         *("--describe", "--group", "tools"),
     )
-    (row,) = [line.split() for line in said.splitlines() if line.startswith("tools")]
+    (row,) = [line.split() for line in output.splitlines() if line.startswith("tools")]
     assert row[1:6] == ["words", "0", "3", "3", "0"]
     longs = ("value.deserializer=org.apache.kafka.common.serialization.LongDeserializer",)
     assert [line.split("\t")[-2:] for line in consumed(kafka, "counts", 2, *longs)] == [["b", "1"], ["a", "2"]]
@@ -114,7 +116,7 @@ def test_a_read_ends_when_it_has_enough_bytes(log: KafkaLog) -> None:
     assert [len(some) for some in read] == [2, 2, 2, 2]
 
 
-def test_the_first_of_all_times_does_not_become_the_time_of_now(log: KafkaLog) -> None:
+def test_timestamp_zero_does_not_become_the_current_time(log: KafkaLog) -> None:
     log.create(Topic("t", 1))
     target = TopicPartition("t", 0)
     log.append(target, Columns([b"k"] * 3, [b"v"] * 3, [0, 1, 0]))

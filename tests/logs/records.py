@@ -75,18 +75,29 @@ def settled(*members: AnyMember) -> list[set[str]]:
             member.poll(1, 0.02)
     for _ in range(3):
         for member in members:
-            held = set(member._owned)
+            held = _owned(member)
             member.release(held - member.assignment())
     return [{str(partition) for partition in member.assignment()} for member in members]
 
 
+def _owned(member: AnyMember) -> set[TopicPartition]:
+    match member:
+        case KafkaMember():
+            return set(member._ownership.partitions)
+        case EmbeddedMember():
+            return set(member._share.owned)
+        case _:
+            return set(member._owned)
+
+
 def _even(member: KafkaMember, members: Sequence[AnyMember]) -> bool:
     """Whether it has its share of each topic, as many as the cluster gives it."""
-    shares = [set(one._owned) for one in members if one._group == member._group]
-    subscribed = {name for names in member._topics for name in names}
-    wanted = sum(member._admin.count(name) for name in subscribed)
+    group = [one for one in members if isinstance(one, KafkaMember) and one._consumer.group == member._consumer.group]
+    shares = [_owned(one) for one in group]
+    subscribed = {name for names in member._consumer.topics for name in names}
+    wanted = sum(member._reader._admin.topics.count(name) for name in subscribed)
     together = set().union(*shares)
-    return len(together) == sum(map(len, shares)) == wanted and len(member._owned) >= wanted // len(shares)
+    return len(together) == sum(map(len, shares)) == wanted and len(_owned(member)) >= wanted // len(shares)
 
 
 def drain(member: Member, limit: int = 1000) -> list[bytes | None]:
@@ -101,7 +112,8 @@ def _behind(member: Member) -> bool:
     """Kafka's records come when they come."""
     if not isinstance(member, KafkaMember):
         return False
-    return any(offset < member._admin.end(partition) for partition, offset in member._next.items())
+    reader = member._reader
+    return any(offset < reader._admin.offsets.end(partition) for partition, offset in reader._next.items())
 
 
 def at(*offsets: int) -> dict[TopicPartition, Position]:

@@ -12,10 +12,11 @@ import pytest
 
 from streamtopo.errors import LogError
 from streamtopo.logs import Topic
-from streamtopo.logs.embedded import EmbeddedLog, checkpoints, storage
-from streamtopo.logs.embedded.batches import Run, merge
-from streamtopo.logs.embedded.compaction import compaction
-from streamtopo.logs.embedded.database import writing
+from streamtopo.logs.embedded import EmbeddedLog
+from streamtopo.logs.embedded.cleaning.compaction import compaction
+from streamtopo.logs.embedded.storage import checkpoints, statements
+from streamtopo.logs.embedded.storage.batches import BatchView, merge
+from streamtopo.logs.embedded.storage.database import writing
 from streamtopo.records import Columns, TopicPartition
 from tests.logs.child import until
 from tests.logs.records import T0, join, keyed, reader, rows, values
@@ -96,13 +97,13 @@ def test_the_oldest_go_while_there_are_too_many_bytes(log: EmbeddedLog) -> None:
     assert [value and value[:1] for value in values(log)] == [b"5", b"6", b"7", b"8", b"9"]
 
 
-def test_a_reader_behind_retention_is_told(log: EmbeddedLog, clock: Clock) -> None:
+def test_a_reader_that_retention_overtook_gets_an_error(log: EmbeddedLog, clock: Clock) -> None:
     create(log, retention_ms=5000)
     log.append(T0, rows(b"a"))
     member = reader(log, T0)
     clock.time += 10_000
     clean(log)
-    with pytest.raises(LogError, match=r"offset 0 of t/0 is outside of what the log has \(1 to 1\)"):
+    with pytest.raises(LogError, match=r"offset 0 of t/0 is not in the log \(it has 1 to 1\)"):
         member.poll(1, 0)
 
 
@@ -177,11 +178,11 @@ def test_a_cleaning_that_was_disturbed_lets_no_tombstone_go(log: EmbeddedLog, cl
         topic = int(log.topics()["t"].id)
         cleaning = compaction(connection, topic, T0, clock, 60_000)
         for _ in range(4):
-            next(cleaning)  # it has come past the large record, and knows the batches behind it
-        _, second, _ = storage.stored(connection, topic, T0, 0, 10)
-        runs = [Run.open(blob, T0) for blob in storage.data(connection, topic, T0, second.last, second.last)]
+            next(cleaning)  # it has passed the large record, and knows the batches after it
+        _, second, _ = statements.stored(connection, topic, T0, 0, 10)
+        runs = [BatchView.open(blob, T0) for blob in statements.data(connection, topic, T0, second.last, second.last)]
         with writing(connection):
-            assert storage.replace(connection, topic, T0, [second], merge(runs, [[False, True, True]]))
+            assert statements.replace(connection, topic, T0, [second], merge(runs, [[False, True, True]]))
         deque(cleaning)
     assert values(log)[1:] == [b"1", b"1", None, b"1"]
     clock.time += 60_001
@@ -271,7 +272,7 @@ def test_a_deletion_that_was_broken_off_is_finished(log: EmbeddedLog) -> None:
         assert connection.execute("SELECT count(*) FROM deleted_topics").fetchone() == (0,)
 
 
-def test_compaction_goes_on_while_records_come(log: EmbeddedLog, clock: Clock) -> None:
+def test_compaction_continues_while_records_come(log: EmbeddedLog, clock: Clock) -> None:
     create(log, cleanup_policy="compact", min_cleanable_dirty_ratio=0)
     log.append(T0, keyed("a1 b1 " * 2000))
     while log.clean(slice_ms=0):
@@ -290,8 +291,8 @@ def test_compaction_goes_on_while_records_come(log: EmbeddedLog, clock: Clock) -
     assert len(batch.offsets) == 4
 
 
-def test_a_config_that_is_no_number_is_refused_when_the_topic_is_created(log: EmbeddedLog) -> None:
-    with pytest.raises(LogError, match=r'config of topic "t" has a value that is no number: .*7d.*milliseconds'):
+def test_a_config_that_is_not_a_number_is_refused_when_the_topic_is_created(log: EmbeddedLog) -> None:
+    with pytest.raises(LogError, match=r'config of topic "t" has a value that is not a number: .*7d.*milliseconds'):
         create(log, retention_ms="7d")
 
 

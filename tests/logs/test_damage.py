@@ -20,10 +20,11 @@ import pytest
 
 from streamtopo.errors import LogDamaged, LogError, StreamtopoError
 from streamtopo.logs import Topic
-from streamtopo.logs.embedded import EmbeddedLog, checksums, database, verifying
-from streamtopo.logs.embedded.batches import encode
-from streamtopo.logs.embedded.bulk import Bulk, Slice, Times
-from streamtopo.logs.embedded.verifying import verify
+from streamtopo.logs.embedded import EmbeddedLog
+from streamtopo.logs.embedded.arrow_log import ArrowLog, Slice, TimestampRange
+from streamtopo.logs.embedded.storage import checksums, database, verification
+from streamtopo.logs.embedded.storage.batches import encode
+from streamtopo.logs.embedded.storage.verification import verify
 from streamtopo.records import Columns, Position, TopicPartition
 from tests.logs.child import Child
 from tests.logs.records import T0, T1, at, join, keyed, numbered, reader, rows, settled, values
@@ -98,9 +99,9 @@ def test_a_batch_that_is_not_found_is_missed(tmp_path: Path, batch: int) -> None
 
 
 def bulk(path: Path) -> int:
-    with closing(Bulk(path)) as log:
+    with closing(ArrowLog(path)) as log:
         end = log.extents("t")[0]
-        return sum(batch.num_rows for batch in log.batches(Slice(log.log, end.topic, T0, 0, end.end), Times()))
+        return sum(batch.num_rows for batch in log.batches(Slice(log.log, end.topic, T0, 0, end.end), TimestampRange()))
 
 
 def test_every_reader_checks(tmp_path: Path) -> None:
@@ -159,7 +160,7 @@ def test_a_locked_database_is_not_called_damaged(tmp_path: Path) -> None:
     ):
         other.execute("PRAGMA locking_mode=EXCLUSIVE")
         other.execute("BEGIN EXCLUSIVE")
-        for look in (checksums.damages, verifying.structure):
+        for look in (checksums.damages, verification.structure):
             with pytest.raises(sqlite3.OperationalError, match="locked"):
                 list(look(connection))
 
@@ -218,7 +219,7 @@ def old_log(path: Path, version: int) -> None:
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_a_log_of_an_earlier_format_goes_on(tmp_path: Path, version: int) -> None:
+def test_a_log_of_an_earlier_format_is_used(tmp_path: Path, version: int) -> None:
     old_log(tmp_path, version)
     log = EmbeddedLog(tmp_path)
     assert (values(log), log.id) == ([b"1", b"1", b"2"], "abc")

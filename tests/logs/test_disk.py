@@ -15,7 +15,8 @@ import pytest
 
 from streamtopo.errors import LogError
 from streamtopo.logs import Topic
-from streamtopo.logs.embedded import EmbeddedLog, places
+from streamtopo.logs.embedded import EmbeddedLog
+from streamtopo.logs.embedded.storage import directory
 from tests.logs.records import DONE, NOT_DONE, T0, T1, at, join, rows, settled, values
 
 Mount = Callable[[str], Path]
@@ -78,7 +79,7 @@ def test_a_full_disk_stops_commits_and_loses_nothing(mount: Mount) -> None:
             break
         done += 1
     assert committed.outcome is NOT_DONE
-    assert "the disk is full; make room, and run the same command again" in committed.reason
+    assert "the disk is full; free some space, and run the same command again" in committed.reason
     with pytest.raises(LogError, match="the disk is full"):
         log.append(T1, rows(os.urandom(900_000)))
     assert (log.end(T0), member.committed([T0])) == (done, {T0: (done, "")})
@@ -107,7 +108,7 @@ def test_network_file_systems_are_refused_by_name(tmp_path: Path, monkeypatch: p
     share = tmp_path / "my données"
     escaped = str(share).replace(" ", "\\040")
     mounts.write_text(f"/dev/vda / ext4 rw 0 0\nserver:/x {escaped} {kind} rw 0 0\n")
-    monkeypatch.setattr(places, "MOUNTS", mounts)
+    monkeypatch.setattr(directory, "MOUNTS", mounts)
     EmbeddedLog(tmp_path / "local").close()
     with pytest.raises(LogError, match=rf"my données is a network file system \({kind}\)"):
         EmbeddedLog(share / "log")
@@ -132,5 +133,7 @@ def test_a_newer_format_is_refused(tmp_path: Path) -> None:
     EmbeddedLog(tmp_path).close()
     with closing(sqlite3.connect(tmp_path / "log.db")) as connection:
         connection.execute("PRAGMA user_version=99")
-    with pytest.raises(LogError, match=r"was written by a newer streamtopo \(format 99, this one knows 3\)"):
+    with pytest.raises(
+        LogError, match=r"was written by a newer streamtopo \(format 99; this version can read up to 3\)"
+    ):
         EmbeddedLog(tmp_path)

@@ -19,7 +19,8 @@ import pytest
 
 from streamtopo.errors import LogError
 from streamtopo.logs import Topic
-from streamtopo.logs.embedded import EmbeddedLog, EmbeddedMember, checkpoints, checksums, database
+from streamtopo.logs.embedded import EmbeddedLog, EmbeddedMember
+from streamtopo.logs.embedded.storage import checkpoints, checksums, database
 from streamtopo.records import Position
 from tests.logs.child import Child, until
 from tests.logs.records import DONE, NOT_DONE, T0, T1, UNKNOWN, at, drain, join, numbered, rows, settled, values
@@ -87,7 +88,7 @@ def test_death_at_any_step_of_a_commit_leaves_all_of_it_or_nothing(log: Embedded
 
 def test_kills_at_random_moments_lose_nothing_that_was_done(log: EmbeddedLog) -> None:
     rng = random.Random(1)
-    told = 0
+    reported = 0
     for _ in range(4):
         child = Child(log.path)
         assert child("settled(member) and 0") == "0"
@@ -95,16 +96,16 @@ def test_kills_at_random_moments_lose_nothing_that_was_done(log: EmbeddedLog) ->
             "[(member.send(T0, rows(b'%d' % n)), member.send(T1, rows(b'%d' % n)), member.commit(at(n + 1, n + 1)), "
             "print(n + 1, flush=True)) for n in range(member.committed([T0]).get(T0, (0,))[0], 10**9)]"
         )
-        told = int(child.hear())
+        reported = int(child.hear())
         time.sleep(rng.random() * 0.03)
         child.process.kill()
         assert child.process.stdout
-        told = max(told, *map(int, child.process.stdout.read().split()), 0)
+        reported = max(reported, *map(int, child.process.stdout.read().split()), 0)
         child.kill()
         whole = [b"%d" % number for number in range(log.end(T0))]
         assert (values(log), values(log, T1)) == (whole, whole)
         assert join(log, group="g").committed([T0, T1]) == at(len(whole), len(whole))
-        assert len(whole) >= told
+        assert len(whole) >= reported
 
 
 def test_a_dead_members_work_is_taken_at_once(log: EmbeddedLog) -> None:
@@ -135,7 +136,7 @@ def test_a_stopped_member_is_fenced_and_finds_out_when_it_wakes(log: EmbeddedLog
     assert len(mine.assignment()) == 1
 
 
-def test_a_slow_step_is_no_death(log: EmbeddedLog) -> None:
+def test_a_slow_step_is_not_taken_for_death(log: EmbeddedLog) -> None:
     slow, other = embedded(log), embedded(log)
     settled(slow, other)
     start = time.monotonic()
@@ -180,7 +181,7 @@ def test_connecting_writes_nothing_and_waits_for_no_writer(log: EmbeddedLog, mon
 def test_a_reader_of_everything_does_not_let_the_wal_grow(log: EmbeddedLog, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checkpoints, "EVERY", 1 << 20)
     reading, sizes = threading.Event(), []
-    scanner = threading.Thread(target=lambda: [values(log) for _ in iter(reading.is_set, True)])
+    scanner = threading.Thread(target=lambda: [values(log) for _ in iter(reading.is_set, True)], daemon=True)
     scanner.start()
     try:
         for _ in range(150):
@@ -194,7 +195,7 @@ def test_a_reader_of_everything_does_not_let_the_wal_grow(log: EmbeddedLog, monk
 
 
 def test_writers_do_not_wait_for_a_checkpoint_that_a_long_reader_holds_back(log: EmbeddedLog) -> None:
-    """Such as a backup by SQLite's own means. When that is over, checkpoints go on."""
+    """Such as a backup by SQLite's own means. When that is over, checkpoints continue."""
     log.append(T0, rows(b"before"))
     reader, writer = (sqlite3.connect(log.path / "log.db", timeout=0, isolation_level=None) for _ in range(2))
     reader.execute("BEGIN")
@@ -202,7 +203,7 @@ def test_writers_do_not_wait_for_a_checkpoint_that_a_long_reader_holds_back(log:
     log.append(T0, rows(b"after"))
     done: list[bool] = []
     checkpointer = sqlite3.connect(log.path / "log.db", check_same_thread=False, isolation_level=None)
-    thread = threading.Thread(target=lambda: done.append(checkpoints.checkpoint(checkpointer)))
+    thread = threading.Thread(target=lambda: done.append(checkpoints.checkpoint(checkpointer)), daemon=True)
     thread.start()
     while thread.is_alive():
         writer.execute("BEGIN IMMEDIATE")  # raises at once if somebody else may write

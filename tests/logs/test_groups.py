@@ -116,7 +116,7 @@ def test_a_group_with_members_alive_is_left_where_it_is(log: AnyLog) -> None:
     assert log.groups()["g"].positions == at(3, 4)
 
 
-def test_a_killed_process_is_no_member_any_more(tmp_path: Path) -> None:
+def test_a_killed_process_is_not_a_member_any_more(tmp_path: Path) -> None:
     log = EmbeddedLog(tmp_path / "log")
     log.create(Topic("t", 2))
     child = Child(log.path)

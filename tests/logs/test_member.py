@@ -68,7 +68,7 @@ def test_positions_outlive_the_member_with_what_the_task_remembers(log: AnyLog) 
     assert join(log, group="other").committed([T0]) == {}
 
 
-def test_a_member_that_was_taken_for_dead_commits_nothing_and_is_told(own_log: OwnLog) -> None:
+def test_a_member_that_was_considered_dead_commits_nothing_and_learns_why(own_log: OwnLog) -> None:
     zombie, other = own_join(own_log), own_join(own_log)
     assert zombie.assignment() == {T0, T1}
     assert zombie.commit(at(1, 1)).outcome is DONE
@@ -77,7 +77,7 @@ def test_a_member_that_was_taken_for_dead_commits_nothing_and_is_told(own_log: O
     zombie.send(T0, rows(b"twice"))
     committed = zombie.commit(at(2, 2))
     assert (committed.outcome, committed.ends) == (NOT_DONE, {})
-    assert committed.reason == "t/0 belongs to another member by now"
+    assert committed.reason == "t/0 belongs to another member now"
     assert (values(own_log), other.committed([T0, T1])) == ([], at(1, 1))
     zombie.abort()
     assert other.commit(at(3, 3)).outcome is DONE
@@ -134,7 +134,7 @@ def test_who_leaves_leaves_its_work_to_the_others(log: AnyLog) -> None:
     assert settled(one) == [BOTH]
 
 
-def test_what_was_lost_is_reported_before_it_is_taken_anew(own_log: OwnLog) -> None:
+def test_what_was_lost_is_reported_before_it_is_taken_again(own_log: OwnLog) -> None:
     member = own_join(own_log)
     assert member.assignment() == {T0, T1}
     member.evict()
@@ -175,7 +175,7 @@ def test_ten_members_share_evenly(own_log: OwnLog) -> None:
     assert sorted(map(len, settled(*members[5:]))) == [5] * 5
 
 
-def test_a_topic_created_anew_is_another_topic(own_log: OwnLog) -> None:
+def test_a_topic_created_again_is_another_topic(own_log: OwnLog) -> None:
     member = join(own_log)
     settled(member)
     member.commit(at(9, 9))
@@ -260,12 +260,12 @@ def test_a_member_stops_reading_what_it_released(log: AnyLog) -> None:
 
 
 @pytest.mark.parametrize("offset", [1, 6])
-def test_polling_behind_the_end_or_before_the_start_is_an_error(log: AnyLog, offset: int) -> None:
+def test_polling_after_the_end_or_before_the_start_is_an_error(log: AnyLog, offset: int) -> None:
     log.append(T0, numbered(5))
     log.delete_before(T0, 2)
     member = reader(log, T0)
     member.seek(T0, offset)
-    with pytest.raises(LogError, match=rf"offset {offset} of t/0 is outside of what the log has \(2 to 5\)"):
+    with pytest.raises(LogError, match=rf"offset {offset} of t/0 is not in the log \(it has 2 to 5\)"):
         until(lambda: member.poll(10, 0))
 
 
@@ -276,7 +276,7 @@ def test_a_poll_that_fails_hands_nothing_out_and_loses_nothing(own_log: OwnLog) 
     read = [batch.columns.values for batch in member.poll(2, 0, {T1})]
     member.seek(T1, 9)
     for _ in range(2):
-        with pytest.raises(LogError, match="offset 9 of t/1 is outside of what the log has"):
+        with pytest.raises(LogError, match="offset 9 of t/1 is not in the log"):
             member.poll(2, 0)
     member.seek(T1, 3)
     assert (read, drain(member, 2)) == ([[b"0", b"1"]], [b"2", b"3", b"4"])

@@ -1,4 +1,4 @@
-"""One Spark for all tests of a run, where there is a JVM."""
+"""One Spark for all tests of a run, if there is a JVM."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def missing() -> str | None:
 
 
 MISSING = missing()
-collect_ignore_glob = ["test_[!h]*.py"] if MISSING else []  # test_here.py says why
+collect_ignore_glob = ["test_[!h]*.py", "*/test_*.py"] if MISSING else []  # test_here.py gives the reason
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -46,7 +46,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True)
 def collected() -> Iterator[None]:
-    """Within the test that made it: other tests' warnings are errors."""
+    """Collect garbage within the test that made it: its warnings would be errors in another test."""
     yield
     gc.collect()
 
@@ -61,7 +61,7 @@ def spark() -> Iterator[SparkSession]:
 
 @pytest.fixture
 def log(tmp_path: Path) -> Iterator[EmbeddedLog]:
-    """With a topic "t" of two partitions in it."""
+    """Yield a log with a topic "t" of two partitions."""
     log = EmbeddedLog(tmp_path / "log")
     log.create(Topic("t", 2))
     yield log
@@ -70,7 +70,7 @@ def log(tmp_path: Path) -> Iterator[EmbeddedLog]:
 
 @pytest.fixture
 def read(spark: SparkSession, log: EmbeddedLog) -> Read:
-    """The topic "t", with these options."""
+    """Return a function that reads the topic "t" with options."""
 
     def read(schema: str = "", **options: Any) -> DataFrame:
         reader = spark.read.format("streamtopo").option("path", str(log.path)).option("topic", "t")

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of one's own, where its programs are installed."""
+"""A separate PostgreSQL server, if its programs are installed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PROGRAMS = max(Path("/usr/lib/postgresql").glob("*/bin"), default=None)
 
 @contextmanager
 def running() -> Iterator[str]:
-    """Its url; it listens on a socket in its directory only, and refuses to run as root."""
+    """Yield its URL; it listens only on a socket in its directory, and refuses to run as root."""
     if PROGRAMS is None or find_spec("psycopg") is None:
         pytest.skip("there is no PostgreSQL, or no psycopg: apt-get install postgresql; pip install psycopg[binary]")
     user = "postgres" if os.getuid() == 0 else None
@@ -28,10 +28,10 @@ def running() -> Iterator[str]:
     options = f"-k {folder} -c listen_addresses='' -c fsync=off"
 
     def call(program: str, *arguments: str) -> None:
-        with (folder.parent / f"{folder.name}.log").open("a") as said:
+        with (folder.parent / f"{folder.name}.log").open("a") as output:
             subprocess.run(
                 [PROGRAMS / program, "-D", folder / "data", *arguments],
-                check=True, user=user, cwd=folder, stdout=said, stderr=said,
+                check=True, user=user, cwd=folder, stdout=output, stderr=output,
             )  # fmt: skip
 
     call("initdb", "-U", "streamtopo", "-A", "trust")

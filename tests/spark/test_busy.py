@@ -1,5 +1,5 @@
-"""Reading while a worker writes as fast as it can, while the log is compacted, and while its oldest records go: what is
-read is the range that was planned, each record once, or an error says why it is not.
+"""Reading while a worker writes as fast as it can, while the log is compacted, and while its oldest records are
+deleted: each record of the planned range is read once, or an error gives the reason.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from streamtopo.logs import Topic
 from streamtopo.logs.embedded import EmbeddedLog
 from streamtopo.records import Columns, TopicPartition
 from streamtopo.spark import read_rollup
-from streamtopo.spark.rollups import Run
-from streamtopo.stores.memory import MemoryStore
+from streamtopo.spark.rollups.rollups import Run
+from streamtopo.stores.backends.memory import MemoryStore
 from tests.logs.records import T0, T1
 from tests.spark.conftest import Read
-from tests.spark.rolling import HOUR, answer, merged
+from tests.spark.rollups.rolling import HOUR, answer, merged
 
 AT_ONCE = 1000
 
 
 @contextmanager
-def beside(turn: Callable[[int], object], turns: int) -> Iterator[Callable[[], bool]]:
-    """Does it so many times, with the number of the turn, and says whether it is at an end."""
+def in_parallel(turn: Callable[[int], object], turns: int) -> Iterator[Callable[[], bool]]:
+    """Call `turn` this many times with its number, in a thread; yield a function that says whether it has ended."""
     with ThreadPoolExecutor(1) as pool:
         done = pool.submit(lambda: [turn(number) for number in range(turns)])
         yield done.done
@@ -36,13 +36,13 @@ def beside(turn: Callable[[int], object], turns: int) -> Iterator[Callable[[], b
 
 
 def numbered(first: int) -> Columns:
-    """Records "a OFFSET", a thousand in an hour."""
+    """Return records "a OFFSET", a thousand per hour."""
     offsets = range(first, first + AT_ONCE)
     return Columns([None] * AT_ONCE, [b"a %d" % n for n in offsets], [n * HOUR // 1000 for n in offsets])
 
 
 def spans(found: DataFrame) -> dict[int, tuple[int, int]]:
-    """The offsets of each partition, the end excluded; all between are there once, with what was written there."""
+    """Return the offsets of each partition, the end excluded; check that all between are there once and unchanged."""
     values = found.selectExpr("partition", "offset", "cast(split(cast(value AS string), ' ')[1] AS long) AS n")
     seen = values.groupBy("partition").agg(
         F.count("*").alias("rows"),
@@ -59,7 +59,7 @@ def spans(found: DataFrame) -> dict[int, tuple[int, int]]:
     return found_spans
 
 
-def test_a_worker_writes_at_full_speed(spark: SparkSession, log: EmbeddedLog, read: Read) -> None:
+def test_reading_while_a_worker_writes_at_full_speed(spark: SparkSession, log: EmbeddedLog, read: Read) -> None:
     log.create(Topic("in", 2))
     builder = StreamsBuilder("copying")
     builder.stream("in").to("t")
@@ -72,7 +72,7 @@ def test_a_worker_writes_at_full_speed(spark: SparkSession, log: EmbeddedLog, re
         worker.run_once(0.01)
 
     new = 0
-    with beside(turn, 80) as ended:
+    with in_parallel(turn, 80) as ended:
         while not ended():
             least = {part.partition: log.end(part) for part in (T0, T1)}
             found = spans(read("partition int, offset long, value binary"))
@@ -87,7 +87,7 @@ def test_a_worker_writes_at_full_speed(spark: SparkSession, log: EmbeddedLog, re
     assert {(row.ms // HOUR, row.site): row.n for row in rows.collect()} == answer(log)
 
 
-def test_the_oldest_records_go_as_they_are_read(log: EmbeddedLog, read: Read) -> None:
+def test_reading_while_the_oldest_records_are_deleted(log: EmbeddedLog, read: Read) -> None:
     log.append(T0, numbered(0))
 
     def turn(number: int) -> None:
@@ -96,7 +96,7 @@ def test_the_oldest_records_go_as_they_are_read(log: EmbeddedLog, read: Read) ->
             log.delete_before(T0, log.end(T0) - AT_ONCE)
             log.clean()
 
-    with beside(turn, 1200) as ended:
+    with in_parallel(turn, 1200) as ended:
         while not ended():
             try:
                 found = spans(read("partition int, offset long, value binary", sliceBytes="100kB"))
@@ -107,11 +107,11 @@ def test_the_oldest_records_go_as_they_are_read(log: EmbeddedLog, read: Read) ->
                 assert 0 <= found[0][0] < found[0][1] <= log.end(T0)
 
 
-def test_what_was_planned_is_read_from_compacted_batches(log: EmbeddedLog, read: Read) -> None:
+def test_the_planned_range_is_read_from_compacted_batches(log: EmbeddedLog, read: Read) -> None:
     log.create(Topic("c", 1, {"cleanup.policy": "compact"}))
     part = TopicPartition("c", 0)
     for number in range(8):
-        keys = [b"%d" % key for key in range(number * 100, number * 100 + 150)]  # a third is replaced by the next ones
+        keys = [b"%d" % key for key in range(number * 100, number * 100 + 150)]  # a third is replaced by the next batch
         log.append(part, Columns([*keys], [b"x" * 100] * 150, [0] * 150))
     planned = read("key binary, offset long", topic="c", sliceBytes="1").rdd
     assert planned.getNumPartitions() == 8

@@ -1,4 +1,4 @@
-"""streamtopo rollup and reconcile, on word count and a worker that has counted."""
+"""streamtopo rollup and reconcile, on word count and the output of its worker."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LINES = ["To be or not to be", " that  is the\tquestion", "", "Größe ÄPFEL Ω
 
 @pytest.fixture
 def wordcount(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> EmbeddedLog:
-    """Sentences of two days, and their counts."""
+    """Return a log with sentences of two days, and their counts."""
     monkeypatch.chdir(tmp_path)
     log = EmbeddedLog()
     for name in ("sentences", "word-counts"):
@@ -49,10 +49,10 @@ def command(*arguments: Any) -> Result:
 def test_rollups_of_word_count(spark: SparkSession, wordcount: EmbeddedLog) -> None:
     first = command("rollup", "apps.wordcount")
     assert first.exit_code == 0, first.output
-    said = first.stdout.splitlines()
-    assert [line.split(";")[0] for line in said] == [
+    lines = first.stdout.splitlines()
+    assert [line.split(";")[0] for line in lines] == [
         "words-by-day: 5 new records (offsets sentences/0: 0-2, sentences/1: 0-1), 11 rows in 2 spans computed",
-        "vocabulary: computed anew from words-by-day",
+        "vocabulary: computed again from words-by-day",
         "top-words: 5 new records (offsets sentences/0: 0-2, sentences/1: 0-1), 11 rows in 2 spans computed",
     ]
     growth = [(row.new, row.words) for row in read_rollup(spark, "rollups", "vocabulary").orderBy("day").collect()]
@@ -83,12 +83,12 @@ def test_reconciling_word_count(spark: SparkSession, wordcount: EmbeddedLog) -> 
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["rollup", "apps.wordcount", "nothing"], 'declares no @rollup "nothing"; it has words-by-day, top-words'),
         (["rollup", "streamtopo.testing"], "has no Topology"),
-        (["rollup", "apps.wordcount", "--since", "soon"], "'soon' is no time"),
-        (["rollup", "apps.wordcount", "--since", "20261101"], "'20261101' is no time"),
+        (["rollup", "apps.wordcount", "--since", "soon"], "'soon' is not a time"),
+        (["rollup", "apps.wordcount", "--since", "20261101"], "'20261101' is not a time"),
         (
             ["rollup", "apps.wordcount", "words-by-day", "--log", "embedded:log", "--out", "{file}/x"],
             '/x/words-by-day": Not a directory',
@@ -97,19 +97,19 @@ def test_reconciling_word_count(spark: SparkSession, wordcount: EmbeddedLog) -> 
         (["reconcile", "apps.wordcount", "--log", "embedded:nowhere"], 'there is no log at "'),
         (
             ["rollup", "apps.wordcount", "--into", "topic:x"],
-            "topic:x takes one rollup, for it has the rows of one table",
+            "topic:x takes one rollup, because it has the rows of one table",
         ),
     ],
 )
-def test_what_is_wrong_is_said(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], said: str
+def test_mistakes_are_reported(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     EmbeddedLog("log").create(Topic("sentences", 1))
     (tmp_path / "file").touch()
     result = command(*(one.replace("{file}", str(tmp_path / "file")) for one in arguments))
     assert result.exit_code in (1, 2)
-    assert said in result.output
+    assert message in result.output
     assert not (tmp_path / ".streamtopo").exists()
 
 
@@ -128,13 +128,13 @@ def test_java_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         session.check_java()
 
 
-def test_what_java_said_is_told(spark: SparkSession) -> None:
-    said = r"^trying: java\.lang\.ClassNotFoundException: nothing$"
-    with pytest.raises(StreamtopoError, match=said), session.explained("trying"):
+def test_the_error_message_of_java_is_shown(spark: SparkSession) -> None:
+    message = r"^trying: java\.lang\.ClassNotFoundException: nothing$"
+    with pytest.raises(StreamtopoError, match=message), session.explained("trying"):
         spark.sparkContext._jvm.java.lang.Class.forName("nothing")  # type: ignore[union-attr]
 
 
-def test_what_is_declared_wrongly_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_declarations_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mistaken").mkdir()
     (tmp_path / "mistaken" / "__init__.py").write_text("from apps.wordcount import topology\n")
@@ -144,11 +144,11 @@ def test_what_is_declared_wrongly_is_said(tmp_path: Path, monkeypatch: pytest.Mo
         "one = rollup('one', every='1 day')(lambda sentences: sentences)\n"
         "two = view('two', of=['once'])(lambda one: one)\n"
     )
-    assert 'view "two" is of once, and mistaken has the rollups one' in command("rollup", "mistaken").output
+    assert 'view "two" reads once, but mistaken has the rollups one' in command("rollup", "mistaken").output
     declared.write_text("import missing_module\n")
     sys.modules.pop("mistaken.rollups")
     assert 'importing "mistaken.rollups" failed: ModuleNotFoundError' in command("rollup", "mistaken").output
-    with pytest.raises(StreamtopoError, match=r'keys="word" is one text; give a list of names, keys=\["word"\]'):
+    with pytest.raises(StreamtopoError, match=r'keys="word" is a string; give a list of names, keys=\["word"\]'):
         rollup("x", every="1 day", topic="t", keys="word")(lambda t: t)
     with pytest.raises(StreamtopoError, match='of="words"'):
         view("x", of="words")(lambda words: words)

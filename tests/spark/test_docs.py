@@ -1,4 +1,4 @@
-"""docs/spark.md: its examples run, one after the other, on the topics that they speak of."""
+"""docs/spark.md: its examples run, one after the other, on the topics they name."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from apps.wordcount.rollups import words_by_day
 from streamtopo.logs import Topic
 from streamtopo.logs.embedded import EmbeddedLog
 from streamtopo.records import Columns, TopicPartition
-from streamtopo.spark.declaring import resolved
-from streamtopo.spark.rollups import Run
+from streamtopo.spark.declarations import resolved
+from streamtopo.spark.rollups.rollups import Run
 
 TEXT = (Path(__file__).parents[2] / "docs" / "spark.md").read_text()
 BLOCKS = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
@@ -38,7 +38,9 @@ def test_the_examples_run(spark: SparkSession, tmp_path: Path, monkeypatch: pyte
         if "read_rollup" in block:  # `streamtopo rollup` has been run by then
             (done,) = Run(spark, resolved(words_by_day, topology), "embedded:.streamtopo", "rollups").commits()
             assert done.rows == 5
-        block = re.sub(r'"(.streamtopo|checkpoints/.*)"', rf'"{tmp_path}/\1"', block)  # Spark was started elsewhere
+        block = re.sub(
+            r'"(.streamtopo|checkpoints/.*)"', rf'"{tmp_path}/\1"', block
+        )  # Spark was started in another directory
         exec(compile(block, "docs/spark.md", "exec"), known)
     assert len(BLOCKS) == 8
     log.close()

@@ -1,4 +1,4 @@
-"""Whether Spark can be tested here; STREAMTOPO_REQUIRE_SPARK=1 makes it a failure that it cannot."""
+"""Whether Spark can be tested here; with STREAMTOPO_REQUIRE_SPARK=1 it is a failure if not."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from tests.spark.conftest import MISSING
 
 
-def test_spark_is_here() -> None:
+def test_spark_is_installed() -> None:
     if MISSING and not os.environ.get("STREAMTOPO_REQUIRE_SPARK"):
         pytest.skip(MISSING)
     assert MISSING is None

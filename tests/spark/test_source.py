@@ -1,4 +1,4 @@
-"""The data source: every record once, in Spark's columns, from whatever lies in the log."""
+"""The data source: every record once, in Spark's columns, whatever is stored in the log."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pyspark.sql import functions as F
 
 from streamtopo.errors import LogError
 from streamtopo.logs import Topic
-from streamtopo.logs.embedded import EmbeddedLog, bulk
+from streamtopo.logs.embedded import EmbeddedLog, arrow_log
 from streamtopo.records import Columns, TopicPartition
-from streamtopo.spark.asked import asked
-from streamtopo.spark.pieces import pieces
+from streamtopo.spark.source.options import asked
+from streamtopo.spark.source.slices import pieces
 from tests.logs.records import T0, T1, keyed, numbered, rows
 from tests.spark.conftest import Read
 
@@ -39,7 +39,7 @@ def test_an_empty_topic_has_no_rows(read: Read) -> None:
     assert read().collect() == []
 
 
-def test_every_record_comes_once_whatever_the_slices(log: EmbeddedLog, read: Read) -> None:
+def test_every_record_is_read_once_with_any_slices(log: EmbeddedLog, read: Read) -> None:
     for start in range(0, 30_000, 3000):
         log.append(T0, rows(*(b"%d" % n for n in range(start, start + 3000))))
         log.append(T1, rows(b"x"))
@@ -49,7 +49,7 @@ def test_every_record_comes_once_whatever_the_slices(log: EmbeddedLog, read: Rea
     assert values == [*((0, n, b"%d" % n) for n in range(30_000)), *((1, n, b"x") for n in range(10))]
 
 
-def test_offsets_say_what_is_read(log: EmbeddedLog, read: Read) -> None:
+def test_offsets_limit_what_is_read(log: EmbeddedLog, read: Read) -> None:
     log.append(T0, numbered(100))
     log.append(T1, numbered(50))
     found = read("partition int, offset long", startingOffsets='{"0": 90}', endingOffsets='{"0": 95, "1": 3}')
@@ -58,7 +58,7 @@ def test_offsets_say_what_is_read(log: EmbeddedLog, read: Read) -> None:
     assert sorted(map(tuple, only.collect())) == [(1, 48), (1, 49)]
 
 
-def test_timestamps_say_what_is_read(log: EmbeddedLog, read: Read) -> None:
+def test_timestamps_limit_what_is_read(log: EmbeddedLog, read: Read) -> None:
     for start in (0, 1000, 2000):
         times = list(range(start, start + 100))
         log.append(T0, Columns([None] * 100, [b"v"] * 100, times))
@@ -68,7 +68,7 @@ def test_timestamps_say_what_is_read(log: EmbeddedLog, read: Read) -> None:
     assert read(startingTimestamp="5000").count() == 0
 
 
-def test_what_is_committed_after_planning_is_not_read(log: EmbeddedLog, read: Read) -> None:
+def test_records_committed_after_planning_are_not_read(log: EmbeddedLog, read: Read) -> None:
     log.append(T0, numbered(10))
     found = read()
     planned = found.rdd
@@ -102,68 +102,72 @@ def test_compressed_batches_are_read(log: EmbeddedLog, read: Read, monkeypatch: 
     assert read().where(F.length("value") == 300).count() == 1000
 
 
-def test_a_timestamp_beyond_sparks_is_null(log: EmbeddedLog, read: Read) -> None:
+def test_a_timestamp_outside_sparks_range_is_null(log: EmbeddedLog, read: Read) -> None:
     log.append(T0, Columns([None] * 3, [b"v"] * 3, [(1 << 63) - 1, 1_000, -1]))
     found = [row.timestamp for row in read("offset long, timestamp timestamp").orderBy("offset").collect()]
     assert found[0] is None
     assert found[1].astimezone(UTC) == datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)
 
 
-def test_deleted_records_are_not_passed_over(log: EmbeddedLog, read: Read) -> None:
+def test_deleted_records_are_not_silently_skipped(log: EmbeddedLog, read: Read) -> None:
     log.append(T0, numbered(100))
     log.delete_before(T0, 40)
     assert read().count() == 60
-    with pytest.raises(PySparkException, match="offset 10 of t/0 is outside of what the log has"):
+    with pytest.raises(PySparkException, match="offset 10 of t/0 is not in the log"):
         read(startingOffsets='{"0": 10}').count()
     planned = read().rdd
     assert planned.getNumPartitions() == 1
     log.delete_before(T0, 60)
-    with pytest.raises(Exception, match="were deleted while they were to be read"):
+    with pytest.raises(Exception, match="were deleted before they were read"):
         planned.count()
 
 
 def test_large_slices_are_read_page_by_page(log: EmbeddedLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bulk, "PAGE", 1)
+    monkeypatch.setattr(arrow_log, "PAGE", 1)
     for _ in range(5):
         log.append(T0, numbered(10))
-    reader = bulk.Bulk(log.path)
-    whole = bulk.Slice(reader.log, reader.extents("t")[0].topic, T0, 5, 45)
-    offsets = [offset for batch in reader.batches(whole, bulk.Times()) for offset in batch.column("offset").to_pylist()]
+    reader = arrow_log.ArrowLog(log.path)
+    whole = arrow_log.Slice(reader.log, reader.extents("t")[0].topic, T0, 5, 45)
+    offsets = [
+        offset
+        for batch in reader.batches(whole, arrow_log.TimestampRange())
+        for offset in batch.column("offset").to_pylist()
+    ]
     assert offsets == list(range(5, 45))
     reader.close()
 
 
-def test_a_record_comes_once_though_compaction_joins_batches_while_they_are_read(
+def test_a_record_is_read_once_while_compaction_merges_batches(
     log: EmbeddedLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bulk, "PAGE", 1)
+    monkeypatch.setattr(arrow_log, "PAGE", 1)
     log.create(Topic("c", 1, {"cleanup.policy": "compact"}))
     part = TopicPartition("c", 0)
     for text in ("a1 b1", "c1 d1", "a2 e1", "f1 g1"):
         log.append(part, keyed(text))
-    with closing(bulk.Bulk(log.path)) as reader:
-        whole = bulk.Slice(reader.log, reader.extents("c")[0].topic, part, 0, 7)
-        found = reader.batches(whole, bulk.Times())
+    with closing(arrow_log.ArrowLog(log.path)) as reader:
+        whole = arrow_log.Slice(reader.log, reader.extents("c")[0].topic, part, 0, 7)
+        found = reader.batches(whole, arrow_log.TimestampRange())
         offsets = next(found).column("offset").to_pylist() + next(found).column("offset").to_pylist()
         log.compact(part)
-        assert len(list(reader.batches(whole, bulk.Times()))) == 1
+        assert len(list(reader.batches(whole, arrow_log.TimestampRange()))) == 1
         offsets += [offset for batch in found for offset in batch.column("offset").to_pylist()]
     assert offsets == list(range(7))
 
 
-def test_what_is_deleted_between_the_look_at_the_ends_and_the_plan_is_not_passed_over(log: EmbeddedLog) -> None:
+def test_records_deleted_during_planning_are_an_error(log: EmbeddedLog) -> None:
     log.append(T0, numbered(10))
-    with closing(bulk.Bulk(log.path)) as reader:
+    with closing(arrow_log.ArrowLog(log.path)) as reader:
         extents = reader.extents("t")
         log.delete_before(T0, 10)
         while log.clean():
             pass
-        with pytest.raises(LogError, match="were deleted while they were to be read; it starts at 10 now"):
+        with pytest.raises(LogError, match="were deleted before they were read; it starts at 10 now"):
             pieces(reader, asked({"path": str(log.path), "topic": "t"}), extents, {}, {0: 10, 1: 0})
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"topic": "nowhere"}, 'there is no topic "nowhere"'),
         ({"path": "/nowhere"}, 'there is no log at "/nowhere" on this machine'),
@@ -174,7 +178,7 @@ def test_what_is_deleted_between_the_look_at_the_ends_and_the_plan_is_not_passed
         ({"schema": "offset int"}, "a topic has no column offset int; it has key binary"),
     ],
 )
-def test_what_is_wrong_is_said(read: Read, options: dict[str, str], said: str) -> None:
+def test_mistakes_are_reported(read: Read, options: dict[str, str], message: str) -> None:
     with pytest.raises(PySparkException, match="streamtopo") as raised:
         read(**options).collect()
-    assert said in str(raised.value)
+    assert message in str(raised.value)

@@ -1,4 +1,4 @@
-"""Topics as streams, and streams into topics: each record once, also when a query is killed and started again."""
+"""Topics as streams, and streams into topics: each record once, also when a query is killed and restarted."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def stream(spark: SparkSession, log: EmbeddedLog, **options: str) -> DataFrame:
 
 
 def run(frame: DataFrame, log: EmbeddedLog, checkpoint: Path) -> None:
-    """Copy what there is into the topic "copy"."""
+    """Copy all records into the topic "copy"."""
     log.create(Topic("copy", 1))
     writer = frame.select("key", "value", "timestamp").writeStream.format("streamtopo")
     writer = writer.option("path", str(log.path)).option("topic", "copy").option("checkpointLocation", str(checkpoint))
@@ -34,7 +34,7 @@ def copied(log: EmbeddedLog) -> list[bytes | None]:
     return values(log, TopicPartition("copy", 0))
 
 
-def test_a_stream_goes_on_where_it_was(spark: SparkSession, log: EmbeddedLog, tmp_path: Path) -> None:
+def test_a_stream_continues_where_it_stopped(spark: SparkSession, log: EmbeddedLog, tmp_path: Path) -> None:
     log.append(T0, numbered(3))
     run(stream(spark, log), log, tmp_path / "checkpoint")
     assert copied(log) == [b"0", b"1", b"2"]
@@ -45,8 +45,8 @@ def test_a_stream_goes_on_where_it_was(spark: SparkSession, log: EmbeddedLog, tm
     assert list((log.path / "staging").iterdir()) == []
 
 
-def test_a_batch_that_is_repeated_writes_nothing(spark: SparkSession, log: EmbeddedLog, tmp_path: Path) -> None:
-    """Spark repeats a batch whose commit it did not write down, though we did; another query's batch 0 is its own."""
+def test_a_repeated_batch_writes_nothing(spark: SparkSession, log: EmbeddedLog, tmp_path: Path) -> None:
+    """Spark repeats a batch that it did not record, although we committed it. Other queries have their own batch 0."""
     log.append(T0, numbered(3))
     run(stream(spark, log), log, tmp_path / "checkpoint")
     for file in (tmp_path / "checkpoint" / "commits").iterdir():
@@ -57,7 +57,7 @@ def test_a_batch_that_is_repeated_writes_nothing(spark: SparkSession, log: Embed
     assert copied(log) == [b"0", b"1", b"2"] * 2
     log.delete("t")
     log.create(Topic("t", 2))
-    with pytest.raises(StreamingQueryException, match="was deleted and created anew"):
+    with pytest.raises(StreamingQueryException, match="was deleted and created again"):
         run(stream(spark, log), log, tmp_path / "checkpoint")
 
 
@@ -81,7 +81,7 @@ def test_a_table_becomes_records(spark: SparkSession, log: EmbeddedLog) -> None:
     assert {partition_of(key, 2) for key in batches[1].columns.keys} == {1}
 
 
-def test_a_save_with_a_name_happens_once(spark: SparkSession, log: EmbeddedLog) -> None:
+def test_a_named_save_happens_once(spark: SparkSession, log: EmbeddedLog) -> None:
     frame = spark.createDataFrame([("a", "k1", 1), ("b", "k1", None)], "value string, key string, partition int")
     assert partition_of(b"k1", 2) == 1
     for _ in range(2):
@@ -91,7 +91,7 @@ def test_a_save_with_a_name_happens_once(spark: SparkSession, log: EmbeddedLog) 
     assert values(log, T0) == []
 
 
-def test_all_or_nothing_of_a_save(spark: SparkSession, log: EmbeddedLog) -> None:
+def test_a_save_writes_everything_or_nothing(spark: SparkSession, log: EmbeddedLog) -> None:
     failing = spark.range(1000, numPartitions=2).selectExpr("IF(id = 999, raise_error('no'), 'x') AS value")
     with pytest.raises(Exception, match="no"):
         save(failing, log)
@@ -102,14 +102,14 @@ def test_all_or_nothing_of_a_save(spark: SparkSession, log: EmbeddedLog) -> None
 
 
 @pytest.mark.parametrize(
-    ("query", "said"),
+    ("query", "message"),
     [
         ("SELECT 1 AS value", "column value int cannot be written to a topic"),
         ("SELECT 'a' AS key", 'a column "value" is needed'),
     ],
 )
-def test_what_cannot_be_written_is_said(spark: SparkSession, log: EmbeddedLog, query: str, said: str) -> None:
-    with pytest.raises(Exception, match=said):
+def test_unsuitable_frames_are_refused(spark: SparkSession, log: EmbeddedLog, query: str, message: str) -> None:
+    with pytest.raises(Exception, match=message):
         save(spark.sql(query), log)
     with pytest.raises(Exception, match="is written to its end"):
         spark.sql("SELECT 'a' AS value").write.format("streamtopo").mode("overwrite").options(

@@ -1,4 +1,4 @@
-"""Typed columns: what the serdes write is what Spark reads, and what does not fit is set aside."""
+"""Typed columns: Spark reads what the serdes write, and records that do not fit are set aside."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from streamtopo.errors import StreamtopoError
 from streamtopo.logs.embedded import EmbeddedLog
 from streamtopo.records import Columns
 from streamtopo.serdes import serde_of
+from streamtopo.serdes.windowed import time_windowed
 from streamtopo.spark import read_topic
-from streamtopo.windowed_serdes import time_windowed
 from tests.logs.records import T0
 
 
@@ -67,7 +67,7 @@ READING = Reading(
 
 
 def write(log: EmbeddedLog, kind: Any, *values: Any) -> None:
-    """Bytes are written as they are, for what a serde would not write."""
+    """Write bytes unchanged, for values that a serde would not write."""
     encoded = [one if one is None or isinstance(one, bytes) else serde_of(kind).encode(one) for one in values]
     log.append(T0, Columns([None] * len(values), encoded, list(range(len(values)))))
 
@@ -92,7 +92,7 @@ PLAIN = [
 
 
 @pytest.mark.parametrize(("kind", "good", "bad"), PLAIN, ids=lambda value: str(value)[:12])
-def test_plain_values(log: EmbeddedLog, topic: Any, kind: Any, good: list[Any], bad: bytes) -> None:
+def test_plain_values_become_columns(log: EmbeddedLog, topic: Any, kind: Any, good: list[Any], bad: bytes) -> None:
     write(log, kind, *good, None, bad)
     found = topic(kind)
     assert values(found) == [*good, None, None]
@@ -109,7 +109,7 @@ def test_a_dataclass_gives_columns(log: EmbeddedLog, topic: Any) -> None:
     assert row["at"].astimezone(UTC) == READING.at
     assert (row.place.asDict(), row.price, row.id) == ({"lat": 52.5, "name": "nowhere"}, READING.price, str(READING.id))
     assert (row.tags, row.counts, row.note, row.anything.toPython()) == (["x", "y"], {"n": 3}, None, {"deep": [1]})
-    assert row.timestamp.astimezone(UTC) == datetime.fromtimestamp(0, UTC)  # the record's
+    assert row.timestamp.astimezone(UTC) == datetime.fromtimestamp(0, UTC)  # the record's timestamp
     assert (row.value.timestamp, row._corrupt) == (7, None)
 
 
@@ -120,7 +120,7 @@ class Small:
     quality: int = 100
 
 
-def test_what_a_serde_would_refuse_is_set_aside(log: EmbeddedLog, topic: Any) -> None:
+def test_values_that_a_serde_would_refuse_are_set_aside(log: EmbeddedLog, topic: Any) -> None:
     good = b'{"site":"a","inner":{"lat":1},"more":true}'
     bad = [
         b"no json",
@@ -139,7 +139,7 @@ def test_what_a_serde_would_refuse_is_set_aside(log: EmbeddedLog, topic: Any) ->
     found = topic(Small).sort("offset").collect()
     assert [row.site for row in found] == ["a"] + [None] * 10
     assert [row._corrupt and bytes(row._corrupt.value) for row in found] == [None, None, None, *bad]
-    assert found[0].quality == 100  # the schema gained a field with a default
+    assert found[0].quality == 100  # a new field with a default
 
 
 class Movie(TypedDict):
@@ -153,13 +153,13 @@ def test_a_typed_dict_gives_columns(log: EmbeddedLog, topic: Any) -> None:
     assert [(row.title, row.year, row._corrupt) for row in found] == [("Metropolis", 1927, None), ("M", None, None)]
 
 
-def test_open_json_is_a_variant(log: EmbeddedLog, topic: Any) -> None:
+def test_untyped_json_is_a_variant(log: EmbeddedLog, topic: Any) -> None:
     write(log, dict, {"user": 7, "tags": ["x"]}, b"{", b"null")
     found = topic(dict).selectExpr("offset", "variant_get(value, '$.user', 'int') AS user", "_corrupt IS NULL AS ok")
     assert sorted(map(tuple, found.collect())) == [(0, 7, True), (1, None, False), (2, None, True)]
 
 
-def test_keys_have_types_too(log: EmbeddedLog, spark: SparkSession) -> None:
+def test_keys_are_typed_too(log: EmbeddedLog, spark: SparkSession) -> None:
     log.append(T0, Columns([serde_of(int).encode(5), b"bad"], [b"v", b"w"], [0, 0]))
     found = read_topic(spark, f"embedded:{log.path}", "t", key=int, value=str).sort("offset").collect()
     assert [(row.key, row.value) for row in found] == [(5, "v"), (None, "w")]
@@ -172,14 +172,14 @@ class Tree:
 
 
 @pytest.mark.parametrize(
-    ("kind", "said"),
+    ("kind", "message"),
     [
         (Serde("mine", bytes, bytes), 'serde "mine" is made of Python functions'),
-        (Tree, "Tree holds itself"),
+        (Tree, "Tree contains itself"),
     ],
 )
-def test_what_has_no_columns_is_said(topic: Any, kind: Any, said: str) -> None:
-    with pytest.raises(StreamtopoError, match=said):
+def test_types_without_columns_are_refused(topic: Any, kind: Any, message: str) -> None:
+    with pytest.raises(StreamtopoError, match=message):
         topic(kind)
 
 
@@ -194,7 +194,7 @@ class Capital:
     site: str
 
 
-def test_fields_that_differ_from_the_records_in_case_alone_are_in_the_value(log: EmbeddedLog, topic: Any) -> None:
+def test_fields_that_differ_from_record_columns_only_in_case_are_in_the_value(log: EmbeddedLog, topic: Any) -> None:
     write(log, Capital, Capital("x", "a"))
     (row,) = topic(Capital).select("offset", "site", "value").collect()
     assert (row.offset, row.site, row.value.Offset) == (0, "a", "x")
@@ -208,7 +208,7 @@ class Nested:
     quality: int | None = 100
 
 
-def test_what_lacks_inside_of_what_may_be_missing_is_set_aside(log: EmbeddedLog, topic: Any) -> None:
+def test_missing_fields_inside_optional_values_are_set_aside(log: EmbeddedLog, topic: Any) -> None:
     good = [b'{"place":{"lat":1},"places":[{"lat":1}],"named":{"a":{"lat":1}}}', b'{"place":null}', b"{}"]
     bad = [b'{"place":{}}', b'{"places":[{"lat":1},{}]}', b'{"named":{"a":{"name":"x"}}}']
     write(log, Nested, *good, *bad)
@@ -219,11 +219,11 @@ def test_what_lacks_inside_of_what_may_be_missing_is_set_aside(log: EmbeddedLog,
     assert [row._corrupt and bytes(row._corrupt.value) for row in found] == [None] * 3 + bad
 
 
-def test_a_null_that_was_written_is_no_default(log: EmbeddedLog, topic: Any) -> None:
+def test_a_written_null_is_not_replaced_by_the_default(log: EmbeddedLog, topic: Any) -> None:
     write(log, Nested, b'{"quality":null}', b"{}", b'{"quality":5}')
     assert [row.quality for row in topic(Nested).sort("offset").collect()] == [None, 100, 5]
 
 
 def test_keys_with_windows_have_no_columns(log: EmbeddedLog, spark: SparkSession) -> None:
-    with pytest.raises(StreamtopoError, match=r"keys with their windows.*declare the keys as bytes"):
+    with pytest.raises(StreamtopoError, match=r"windowed keys.*declare the keys as bytes"):
         read_topic(spark, f"embedded:{log.path}", "t", key=time_windowed(str, "1m"))

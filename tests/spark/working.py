@@ -1,4 +1,4 @@
-"""A worker that processes everything an embedded log has for its topology."""
+"""A worker that processes all records of an embedded log."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from streamtopo import Topology, Worker
 from streamtopo.logs.embedded import EmbeddedLog
 from streamtopo.records import TopicPartition
-from streamtopo.stores.memory import MemoryStore
+from streamtopo.stores.backends.memory import MemoryStore
 
 
 def work(log: EmbeddedLog, topology: Topology) -> None:

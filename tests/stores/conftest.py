@@ -1,4 +1,4 @@
-"""The fillings of the store protocol, each in a place of its own that can be opened again."""
+"""The implementations of the store protocol, each in a directory that can be reopened."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from streamtopo.stores import Store
-from streamtopo.stores.memory import MemoryStore
-from streamtopo.stores.rocks import MemoryBudget, RocksStore
+from streamtopo.stores.backends.memory import MemoryStore
+from streamtopo.stores.backends.rocks import MemoryBudget, RocksStore
 
 OpenStore = Callable[[], Store]
 
 
 @pytest.fixture(params=["memory", "rocks"])
 def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OpenStore]:
-    """Each call opens the same store again; what is still open at the end is closed."""
+    """Return a function that opens the same store again; stores still open at the end are closed."""
     if request.param == "memory":
         store = MemoryStore()
         yield lambda: store

@@ -1,3 +1,5 @@
+"""RocksDB stores and their directories: kills, threads, memory, trust, locks, full disks."""
+
 from __future__ import annotations
 
 import os
@@ -16,8 +18,8 @@ import pytest
 from rocksdict import DbClosedError
 
 from streamtopo.errors import StoreError, StoreInUse
-from streamtopo.stores.directory import FORMAT, StateDirectory, TaskDirectory, holder, task_name
-from streamtopo.stores.rocks import MemoryBudget, RocksStore, Snapshot, open_rocks
+from streamtopo.stores.backends.directory import FORMAT, StateDirectory, TaskDirectory, holder, task_name
+from streamtopo.stores.backends.rocks import MemoryBudget, RocksStore, Snapshot, open_rocks
 from streamtopo.stores.trust import Facts, Stamp, why_not_trusted
 
 LAST = b"\xff"
@@ -26,7 +28,7 @@ DAY = 86_400_000
 
 @contextmanager
 def running(program: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
-    """A Python program beside this one, killed at the end whatever it does."""
+    """A Python program in another process, which is killed at the end."""
     command = [sys.executable, "-c", program, *map(str, arguments)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -40,11 +42,11 @@ def line(process: subprocess.Popen[str]) -> str:
     return process.stdout.readline().strip()
 
 
-# -- what a kill leaves
+# -- after a kill
 
 WRITER = r"""
 import sys
-from streamtopo.stores.rocks import MemoryBudget, RocksStore
+from streamtopo.stores.backends.rocks import MemoryBudget, RocksStore
 store = RocksStore(sys.argv[1], MemoryBudget(1 << 20))
 for turn in range(store.position("s") or 0, 1 << 60):
     store.write({b"s\0%d" % (turn % 997): b"%d" % turn * 20, b"s\0total": b"%d" % turn}, {"s": turn + 1})
@@ -72,7 +74,7 @@ def test_after_a_kill_position_and_rows_agree(tmp_path: Path) -> None:
     assert 0 < at[-1] <= reached + 1000
 
 
-def test_a_kill_forgets_rows_and_position_and_a_close_neither(tmp_path: Path) -> None:
+def test_a_kill_loses_rows_and_position_but_a_close_loses_neither(tmp_path: Path) -> None:
     store = RocksStore(tmp_path / "rows", MemoryBudget(16 << 20))
     store.write({b"s\0a": b"1"}, {"s": 1})
     as_killed = shutil.copytree(tmp_path / "rows", tmp_path / "copy")
@@ -101,7 +103,7 @@ def test_a_snapshot_stays_as_it_was(tmp_path: Path) -> None:
     with store.snapshot() as rows:
         store.write({b"s\0x": b"new", b"s\0" + b"00001": b"new", b"s\0" + b"00002": None}, {"s": 2})
         store.delete_range(b"s\0" + b"00005", b"s\0" + b"02000")
-        reader = threading.Thread(target=read, args=[rows])
+        reader = threading.Thread(target=read, args=[rows], daemon=True)
         reader.start()
         reader.join()
     pairs = sorted(before.items())
@@ -123,7 +125,7 @@ def test_closing_ends_the_readers_and_frees_the_database(tmp_path: Path) -> None
         RocksStore(tmp_path / "rows", MemoryBudget(16 << 20)).close()
 
 
-def test_readers_go_on_while_the_owner_writes_and_closes(tmp_path: Path) -> None:
+def test_readers_continue_while_the_owner_writes_and_closes(tmp_path: Path) -> None:
     store, done = RocksStore(tmp_path / "rows", MemoryBudget(1 << 20)), threading.Event()
     store.write({b"s\0%03d" % number: b"0" for number in range(300)}, {})
     mixed: list[set[bytes | None]] = []
@@ -138,7 +140,7 @@ def test_readers_go_on_while_the_owner_writes_and_closes(tmp_path: Path) -> None
             if len(values) != 1:
                 mixed.append(values)
 
-    readers = [threading.Thread(target=read) for _ in range(3)]
+    readers = [threading.Thread(target=read, daemon=True) for _ in range(3)]
     for reader in readers:
         reader.start()
     for turn in range(300):
@@ -155,7 +157,7 @@ def test_readers_go_on_while_the_owner_writes_and_closes(tmp_path: Path) -> None
 FILLER = """
 import os, sys
 from pathlib import Path
-from streamtopo.stores.rocks import MemoryBudget, RocksStore
+from streamtopo.stores.backends.rocks import MemoryBudget, RocksStore
 peak = lambda: next(int(l.split()[1]) for l in Path("/proc/self/status").read_text().splitlines() if "VmHWM" in l)
 memory = MemoryBudget(12 << 20)
 stores = [RocksStore(f"{sys.argv[1]}/{number}", memory) for number in range(3)]
@@ -178,7 +180,7 @@ def test_stores_of_a_process_share_one_budget(tmp_path: Path) -> None:
     assert grown < 45
 
 
-def test_the_second_opening_shares_the_budget_too(tmp_path: Path) -> None:
+def test_a_reopened_store_shares_the_budget_too(tmp_path: Path) -> None:
     store = RocksStore(tmp_path / "rows", MemoryBudget())
     store.write({b"s\0%06d" % number: bytes(90) + b"%d" % number for number in range(20_000)}, {})
     store.close()
@@ -206,7 +208,7 @@ def test_opening_and_closing_leaks_no_descriptors(tmp_path: Path) -> None:
     assert descriptors() == before
 
 
-# -- whether rows are trusted
+# -- which stores are trusted
 
 KEPT = Stamp(100, "log-1", "topic-1", 1_000_000)
 NOW = Facts("log-1", "topic-1", 50, 200, 1_000_000 + DAY, DAY)
@@ -225,17 +227,17 @@ NOW = Facts("log-1", "topic-1", 50, 200, 1_000_000 + DAY, DAY)
         NOW._replace(now=1_000_000 + 9 * DAY, cleaned=(150, 999_999)),
     ],
 )
-def test_trusted(now: Facts) -> None:
+def test_a_store_is_trusted(now: Facts) -> None:
     assert why_not_trusted(KEPT, now) is None
 
 
 @pytest.mark.parametrize(
     ("now", "reason"),
     [
-        (NOW._replace(log="log-2"), 'it belongs to another log: it is of "log-1", and this one is "log-2"'),
+        (NOW._replace(log="log-2"), 'it belongs to another log: the store is from "log-1", and this log is "log-2"'),
         (
             NOW._replace(changelog="topic-2"),
-            'its changelog was made anew: it is of "topic-1", and the topic is "topic-2"',
+            'its changelog topic was recreated: the store is from "topic-1", the topic is now "topic-2"',
         ),
         (
             NOW._replace(layout="rows by hours"),
@@ -257,11 +259,11 @@ def test_trusted(now: Facts) -> None:
         ),
     ],
 )
-def test_not_trusted(now: Facts, reason: str) -> None:
+def test_a_store_is_not_trusted(now: Facts, reason: str) -> None:
     assert why_not_trusted(KEPT, now) == reason
 
 
-def test_beside_a_position_is_what_it_belongs_to_and_when_it_was_written(tmp_path: Path) -> None:
+def test_a_position_is_stored_with_its_origin_and_the_time_it_was_written(tmp_path: Path) -> None:
     time = [5]
     store = RocksStore(tmp_path / "rows", MemoryBudget(16 << 20), now=lambda: time[0])
     assert store.stamp("s") is None
@@ -281,7 +283,7 @@ def test_beside_a_position_is_what_it_belongs_to_and_when_it_was_written(tmp_pat
     store.close()
 
 
-def test_rows_and_the_position_they_stand_for_are_forgotten_together(tmp_path: Path) -> None:
+def test_rows_and_their_position_are_deleted_together(tmp_path: Path) -> None:
     store = RocksStore(tmp_path / "rows", MemoryBudget(16 << 20))
     store.write({b"s\0a": b"1", b"t\0a": b"2"}, {"s": 3, "t": 4})
     store.delete_range(b"s\0", b"s\1", forget="s")
@@ -289,12 +291,12 @@ def test_rows_and_the_position_they_stand_for_are_forgotten_together(tmp_path: P
     store.close()
 
 
-# -- whose a directory is
+# -- owners of a directory
 
 HOLDER = """
 import sys, time
-from streamtopo.stores.directory import StateDirectory
-from streamtopo.stores.rocks import MemoryBudget, open_rocks
+from streamtopo.stores.backends.directory import StateDirectory
+from streamtopo.stores.backends.rocks import MemoryBudget, open_rocks
 task = StateDirectory(sys.argv[1], "app", lease=0.4).open(["s"], 0)
 store = open_rocks(task, MemoryBudget())
 store.write({b"s\\0a": b"1"}, {"s": 1})
@@ -360,7 +362,7 @@ def opened_when_free(state: StateDirectory) -> TaskDirectory:
         time.sleep(0.01)
 
 
-def test_the_lock_says_who_has_it(tmp_path: Path) -> None:
+def test_the_lock_names_its_owner(tmp_path: Path) -> None:
     task = state(tmp_path).open(["s"], 0)
     owner = holder(task.path)
     assert owner is not None
@@ -370,7 +372,7 @@ def test_the_lock_says_who_has_it(tmp_path: Path) -> None:
     assert holder(tmp_path / "nowhere") is None
 
 
-def test_directories_are_named_by_what_is_in_them() -> None:
+def test_directories_are_named_after_their_stores() -> None:
     assert task_name(["b", "a"], 3) == "a+b-3"
     assert task_name([], 0) == "no-stores-0"
     long = [f"a-store-with-a-long-name-{number}" for number in range(20)]
@@ -401,7 +403,7 @@ def test_a_damaged_format_is_named(tmp_path: Path, text: bytes) -> None:
         state(tmp_path).open(["s"], 0)
 
 
-def test_state_is_for_its_user_alone(tmp_path: Path) -> None:
+def test_state_is_readable_by_its_user_only(tmp_path: Path) -> None:
     task = state(tmp_path / "new").open(["s"], 0)
     assert (tmp_path / "new").stat().st_mode & 0o777 == 0o700
     task.release()
@@ -440,14 +442,12 @@ def test_a_full_disk_is_one_clear_error_and_nothing_is_lost(small_disk: Path) ->
     store.close()
 
 
-def test_a_store_that_has_no_room_left_is_closed_when_it_is_closed(
-    small_disk: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    """RocksDB would close it later, when the object goes, and hold up the whole process while it waits for room."""
+def test_a_store_on_a_full_disk_is_closed_at_once(small_disk: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """RocksDB would close it later, with the object, and block the whole process while it waits for room."""
     store = open_rocks(state(small_disk).open(["s"], 0), MemoryBudget())
     store.write({b"s\0a": bytes(1000)}, {"s": 1})
     rows = store._opened()
-    use_up(small_disk)
+    fill_disk(small_disk)
     store.close()
     with pytest.raises(DbClosedError):
         rows.get(b"s\0a")
@@ -458,7 +458,7 @@ def test_a_store_that_has_no_room_left_is_closed_when_it_is_closed(
     store.close()
 
 
-def use_up(disk: Path) -> None:
+def fill_disk(disk: Path) -> None:
     with (disk / "ballast").open("wb") as ballast, suppress(OSError):
         while True:
             os.write(ballast.fileno(), bytes(4096))
@@ -468,7 +468,7 @@ def use_up(disk: Path) -> None:
 def test_no_room_for_a_new_directory(small_disk: Path, existing: bool) -> None:
     if existing:
         open_rocks(state(small_disk).open(["s"], 0), MemoryBudget()).close()
-    use_up(small_disk)
+    fill_disk(small_disk)
     before = descriptors()
     with pytest.raises(StoreError, match="is on a full file system; free some space"):
         open_rocks(state(small_disk).open(["s"], 0), MemoryBudget())
@@ -493,7 +493,7 @@ def test_a_read_only_disk(small_disk: Path, open_it: Callable[[Path], object]) -
         open_it(small_disk)
 
 
-def test_a_file_where_the_directory_should_be(tmp_path: Path) -> None:
+def test_a_file_in_place_of_the_directory_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "app").write_text("")
     with pytest.raises(StoreError, match='"{}" is not a directory; give --state-dir'.format(tmp_path / "app")):
         state(tmp_path).open(["s"], 0)
@@ -512,7 +512,7 @@ def test_a_damaged_database_is_one_clear_error(tmp_path: Path) -> None:
 # -- other threads read while it is closed
 
 
-def test_a_store_that_is_read_by_others_is_flushed_as_it_closes(
+def test_a_store_read_by_other_threads_is_flushed_when_it_closes(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     memory, keys = MemoryBudget(8 << 20), [b"s\0%d" % number for number in range(2000)]
@@ -528,7 +528,7 @@ def test_a_store_that_is_read_by_others_is_flushed_as_it_closes(
                 while True:
                     store.get_many(keys)
 
-        readers = [threading.Thread(target=read) for _ in range(4)]
+        readers = [threading.Thread(target=read, daemon=True) for _ in range(4)]
         for one in readers:
             one.start()
         barrier.wait()

@@ -1,7 +1,10 @@
+"""State: the rows of a commit, the record cache, forwarding, and undo."""
+
 from __future__ import annotations
 
 import copy
 import struct
+import weakref
 from typing import Any
 
 import pytest
@@ -11,9 +14,9 @@ from hypothesis import strategies as st
 from streamtopo.records import Chunk, Columns, Headers
 from streamtopo.serdes import serde_of
 from streamtopo.stores import Kind, StoreSpec
-from streamtopo.stores.layout import prefix_of, stored_rows
-from streamtopo.stores.memory import MemoryStore
-from streamtopo.stores.state import State
+from streamtopo.stores.backends.memory import MemoryStore
+from streamtopo.stores.rows.layout import prefix_of, stored_rows
+from streamtopo.stores.rows.state import State
 
 Put = tuple[Any, Any, int, Headers]
 """Key, value (None deletes), time and headers of one update."""
@@ -44,7 +47,7 @@ def flat(columns: list[Columns]) -> list[Logged]:
 
 
 class Twin:
-    """A State and a plain dict, kept in step; every value that goes in or comes out is then spoiled."""
+    """A State and a plain dict with the same updates; every value passed in or out is changed in place afterwards."""
 
     def __init__(self, spec: StoreSpec, *, cached: bool, forgetful: bool) -> None:
         self.spec = spec
@@ -65,10 +68,10 @@ class Twin:
         for kept, value, time in zip(index, values, times, strict=True):
             rows[kept] = None if value is None else (copy.deepcopy(value), time)
         forwarded = self.state.changed(index, chunk)
-        assert forwarded is chunk if self.state.forward_each else not len(forwarded)
+        assert forwarded is chunk if (self.state.forwarding.held is None) else not len(forwarded)
         for one in puts:
             self.note(one)
-        spoil(values)
+        change_in_place(values)
 
     def put_one(self, key: Any, value: Any, time: int) -> None:
         (kept,) = self.state.index([key])
@@ -90,7 +93,7 @@ class Twin:
     def commit(self) -> None:
         last = list(self.last.values())
         flushed = self.state.flush()
-        if not self.state.forward_each:
+        if self.state.forwarding.held is not None:
             headers = flushed.headers or [()] * len(flushed)
             forwarded = list(zip(flushed.keys, flushed.values, flushed.timestamps, headers, strict=True))
             assert [(self.spec.key.encode(key), *rest) for key, *rest in forwarded] == [
@@ -98,9 +101,9 @@ class Twin:
                 for key, value, *rest in last
                 if value is not None or self.spec.key.encode(key) in self.committed
             ]
-            spoil(flushed.values)
+            change_in_place(flushed.values)
         changes, logged = self.state.take_changes()
-        each = self.state.forward_each and self.spec.cached
+        each = (self.state.forwarding.held is None) and self.spec.cached
         updates = self.log if each else [entry for place, entry in enumerate(self.log) if self.is_last(place)]
         assert flat(logged) == (updates if self.spec.logged else [])
         assert list(changes.items()) == [(b"s\0" + self.spec.key.encode(put[0]), self.stored(put)) for put in last]
@@ -135,10 +138,10 @@ class Twin:
         found = list(self.state.scan(start, stop, reverse=reverse))
         inside = [row for row in self.rows.items() if start <= row[0] and (stop is None or row[0] < stop)]
         assert found == sorted(inside, reverse=reverse)
-        spoil([row[0] for _, row in found])
+        change_in_place([row[0] for _, row in found])
 
 
-def spoil(values: list[Any]) -> None:
+def change_in_place(values: list[Any]) -> None:
     for value in values:
         if value is not None:
             value.append("spoiled")
@@ -163,12 +166,12 @@ def actions(key: Any) -> st.SearchStrategy[list[tuple[Any, ...]]]:
 
 
 @pytest.mark.parametrize("key", KEYS)
-@pytest.mark.parametrize(("asked", "cached"), MODES)
+@pytest.mark.parametrize(("wanted", "cached"), MODES)
 @given(data=st.data(), forgetful=st.booleans(), logged=st.booleans())
 def test_state_is_like_a_dict(
-    key: Any, asked: bool, cached: bool, data: st.DataObject, forgetful: bool, logged: bool
+    key: Any, wanted: bool, cached: bool, data: st.DataObject, forgetful: bool, logged: bool
 ) -> None:
-    twin = Twin(spec_of(key, cached=asked, logged=logged), cached=cached, forgetful=forgetful)
+    twin = Twin(spec_of(key, cached=wanted, logged=logged), cached=cached, forgetful=forgetful)
     for action, *arguments in data.draw(actions(key)):
         getattr(twin, action.replace(" ", "_"))(*arguments)
     for reverse in (False, True):
@@ -202,17 +205,32 @@ def test_a_cached_key_is_forwarded_once_in_the_order_of_last_changes() -> None:
     assert (flushed.keys, flushed.values, flushed.timestamps) == (["a", "b"], [[4], [6]], [4, 0])
 
 
-def test_caching_starts_again_after_the_commit_that_a_failure_was_looked_for_in() -> None:
+def test_caching_starts_again_after_the_commit_that_found_a_failure() -> None:
     store = MemoryStore()
     state = State(spec_of(), store, cached=True)
-    state.forward_each = True
+    state.rollback(hold_back=False)
     assert len(updated(state, ("a", [1], 1))) == 1
     assert committed(state, store) == [(b"a", b"[1]", 1, ())]
     assert len(updated(state, ("a", [2], 2))) == 0
     assert state.flush().values == [[2]]
 
 
-def test_headers_of_an_update_that_was_undone_do_not_come_back() -> None:
+def test_the_changes_of_a_commit_are_not_kept_in_memory_after_it() -> None:
+    store = MemoryStore()
+    state = State(spec_of(), store, cached=True)
+    state.forwarding.send_old()
+    updated(state, ("a", [1], 1))
+    state.load_also(["b"])
+    assert [key for key, _ in state.scan(b"", None)] == [b"a"]
+    changes = weakref.ref(state.changes)
+    committed(state, store)
+    assert changes() is None
+    assert state.forwarding.before == {}
+    updated(state, ("c", [2], 2))
+    assert [key for key, _ in state.scan(b"", None)] == [b"a", b"c"]
+
+
+def test_headers_of_an_undone_update_do_not_come_back() -> None:
     state = State(spec_of(), MemoryStore(), cached=True)
     state.mark()
     state.load(["a"])["a"] = ([1], 1)
@@ -223,7 +241,7 @@ def test_headers_of_an_update_that_was_undone_do_not_come_back() -> None:
     assert state.flush().headers is None
 
 
-def test_rows_not_used_between_two_forgettings_are_forgotten() -> None:
+def test_rows_unused_since_the_previous_clean_up_are_forgotten() -> None:
     store = MemoryStore()
     state = State(spec_of(), store)
     sizes = []
@@ -258,15 +276,15 @@ def test_rows_with_and_without_time() -> None:
     assert stored_rows(spec_of(kind=Kind.KEY_VALUE), columns) == {b"s\0a": b"1", b"s\0b": None}
 
 
-def test_no_name_is_the_beginning_of_another() -> None:
+def test_no_store_name_is_a_prefix_of_another() -> None:
     prefixes = [prefix_of(name) for name in ("s", "s1", "ss", "s-", "s.s")]
     assert [(a, b) for a in prefixes for b in prefixes if a != b and b.startswith(a)] == []
 
 
-def test_a_flush_tells_the_values_of_the_last_flush_and_nothing_of_rows_that_came_and_went() -> None:
+def test_a_flush_has_the_last_values_and_no_rows_created_and_deleted_since() -> None:
     store = MemoryStore()
     state = State(spec_of(), store, cached=True)
-    state.sends_old = True
+    state.forwarding.send_old()
 
     def flushed(*puts: tuple[str, list[int] | None]) -> list[tuple[str, list[int] | None, list[int] | None]]:
         for key, value in puts:
@@ -280,3 +298,18 @@ def test_a_flush_tells_the_values_of_the_last_flush_and_nothing_of_rows_that_cam
     assert flushed(("a", [1]), ("b", [1]), ("a", [2]), ("b", None)) == [("a", [2], None)]
     assert flushed(("a", [3]), ("a", None), ("b", None)) == [("a", None, [2])]
     assert flushed(("a", [4]), ("a", [5])) == [("a", [5], None)]
+
+
+def test_an_old_value_changed_in_place_does_not_change_what_watchers_look_up() -> None:
+    store = MemoryStore()
+    state = State(spec_of(), store, cached=True)
+    state.forwarding.send_old()
+    state.forwarding.watch()
+    updated(state, ("a", [1], 1))
+    committed(state, store)
+    updated(state, ("a", [2], 2))
+    (old,) = state.flush().old or []
+    old.append("changed by a joiner")
+    puts = state.forwarding.take_puts()
+    assert puts is not None
+    assert puts.before["a"] == ([1], 1)

@@ -1,3 +1,5 @@
+"""The protocol of stores, for every implementation: reads, scans, writes, positions."""
+
 from __future__ import annotations
 
 import os
@@ -11,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamtopo.stores import Store
-from streamtopo.stores.layout import prefix_of
-from streamtopo.stores.memory import MemoryStore
-from streamtopo.stores.rocks import MemoryBudget, RocksStore
+from streamtopo.stores.backends.memory import MemoryStore
+from streamtopo.stores.backends.rocks import MemoryBudget, RocksStore
+from streamtopo.stores.rows.layout import prefix_of
 from tests.stores.conftest import OpenStore
 
 LAST = b"\xff" * 40
@@ -24,7 +26,7 @@ def rows(store: Store, start: bytes = b"", stop: bytes = LAST, *, reverse: bool 
     return list(store.scan(start, stop, reverse=reverse))
 
 
-def test_get_many_keeps_order_and_duplicates_and_says_none_for_what_is_missing(open_store: OpenStore) -> None:
+def test_get_many_keeps_order_and_duplicates_and_gives_none_for_missing_keys(open_store: OpenStore) -> None:
     store = open_store()
     store.write(ROWS, {})
     assert store.get_many([b"c", b"x", b"a", b"c", b"b\0"]) == [b"5", None, b"1", b"5", b"3"]
@@ -37,7 +39,7 @@ def test_get_many_takes_any_sequence(open_store: OpenStore) -> None:
     assert store.get_many((b"a", b"c")) == [b"1", b"5"]
 
 
-def test_the_last_write_of_a_key_holds(open_store: OpenStore) -> None:
+def test_the_last_write_of_a_key_wins(open_store: OpenStore) -> None:
     store = open_store()
     store.write({b"a": b"1", b"b": b"1"}, {})
     store.write({b"a": None, b"b": b"2", b"c": None}, {})
@@ -74,7 +76,7 @@ def test_scan_backwards(open_store: OpenStore) -> None:
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-def test_scan_of_nothing(open_store: OpenStore, reverse: bool) -> None:
+def test_scan_of_an_empty_range(open_store: OpenStore, reverse: bool) -> None:
     store = open_store()
     assert rows(store, reverse=reverse) == []
     store.write(ROWS, {})
@@ -97,7 +99,7 @@ def test_scan_shows_the_rows_as_they_were_when_it_began(open_store: OpenStore, r
     assert seen == sorted(before.items(), reverse=reverse)
 
 
-def test_many_ranges_in_whatever_order(open_store: OpenStore) -> None:
+def test_many_ranges_in_any_order(open_store: OpenStore) -> None:
     store = open_store()
     store.write(ROWS, {})
     ranges = [(b"b", b"c"), (b"", b"aa"), (b"c", b"a"), (b"", LAST), (b"b", b"c")]
@@ -122,7 +124,7 @@ def test_an_abandoned_scan_does_not_keep_the_store_open(open_store: OpenStore) -
     assert rows(open_store()) == sorted(ROWS.items())
 
 
-def test_large_scans_come_whole(open_store: OpenStore) -> None:
+def test_large_scans_are_complete(open_store: OpenStore) -> None:
     store = open_store()
     many = {b"k%06d" % number: b"%d" % number * (number % 5) for number in range(12_345)}
     store.write(many, {})
@@ -172,7 +174,7 @@ def test_positions_are_kept_by_store(open_store: OpenStore) -> None:
     assert rows(store) == [(b"a", b"2")]
 
 
-def test_what_is_closed_can_be_opened_again_and_again(open_store: OpenStore) -> None:
+def test_a_closed_store_can_be_reopened_several_times(open_store: OpenStore) -> None:
     for turn in range(3):
         store = open_store()
         assert store.position("s") == (turn or None)

@@ -1,4 +1,4 @@
-"""Window and session stores in a processor of one's own: bounds, order, expiry, restarts, and keys that begin alike."""
+"""Window and session stores in a user's processor: bounds, order, expiry, restarts, and keys with equal prefixes."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def test_all_bounds_are_included() -> None:
     assert store.fetch("a", 14) is None
 
 
-def test_keys_that_begin_alike_are_kept_apart() -> None:
-    """The bytes of one key and a time may be the beginning of those of another."""
+def test_keys_with_equal_prefixes_are_kept_apart() -> None:
+    """The bytes of one key and a time may be a prefix of those of another."""
     store = driver_of(windows(key=bytes)).store("rows")
     keys = [b"", b"\0", b"\0" * 8, b"a", b"a" + b"\0" * 8, b"a" + b"\0" * 12, b"ab", b"b"]
     for key in keys:
@@ -69,7 +69,7 @@ def test_keys_that_begin_alike_are_kept_apart() -> None:
     assert sorted(window.key for window, _ in store.fetch_keys_range(b"a", b"ab", 0, 100)) == keys[3:7]
 
 
-def test_a_row_is_seen_until_its_retention_is_over() -> None:
+def test_a_row_can_be_read_until_its_retention_ends() -> None:
     driver = driver_of(windows())
     store = driver.store("rows")
     store.put("a", [0], 0)
@@ -95,7 +95,7 @@ def test_expired_rows_are_deleted_in_store_and_changelog() -> None:
     assert len(list(kept.scan(b"", b"\xff"))) < 20
 
 
-def test_what_has_expired_is_so_after_a_restart() -> None:
+def test_expired_rows_stay_expired_after_a_restart() -> None:
     driver = driver_of(windows())
     driver.store("rows").put("a", [0], 0)
     driver.store("rows").put("a", [1], 70_000)
@@ -106,7 +106,7 @@ def test_what_has_expired_is_so_after_a_restart() -> None:
     assert list(driver.store("rows").all()) == [(("a", 70_000, 75_000), [1])]
 
 
-def test_what_is_handed_out_is_nobody_elses() -> None:
+def test_returned_values_are_not_shared() -> None:
     store = driver_of(windows()).store("rows")
     value = [1]
     store.put("a", value, 0)
@@ -138,14 +138,14 @@ def test_several_partitions() -> None:
     assert store.fetch("e", 10) == [1]
 
 
-def test_mistakes_are_told() -> None:
-    with pytest.raises(TopologyError, match="windows of 5000 ms for 1000 ms only; give more retention"):
+def test_errors_name_the_mistake() -> None:
+    with pytest.raises(TopologyError, match="windows of 5000 ms for only 1000 ms; give more retention"):
         windows(retention="1s")
     with pytest.raises(StoreError, match='store "rows" was given a null key'):
         driver_of(windows()).store("rows").fetch_range(None, 0, 1)
 
 
-def test_a_session_that_cannot_be_is_told_of_where_it_is_named() -> None:
+def test_an_impossible_session_is_an_error_at_once() -> None:
     store = driver_of(sessions()).store("rows")
     with pytest.raises(SerdeError, match="the key does not fit"):
         store.fetch_session("a", "0", 5)
@@ -185,7 +185,7 @@ def test_a_window_store_is_like_a_dict(puts: list[Any], start: int, stop: int, c
         assert list(store.fetch_range(key, start, stop)) == [(time, live[key, time]) for time in times]
 
 
-def test_duplicates_are_kept_in_the_order_they_were_put_after_a_crash_too() -> None:
+def test_duplicates_keep_the_order_of_their_puts_after_a_crash_too() -> None:
     driver = driver_of(retaining_duplicates(windows()))
     for value in ([1], [2], None):
         driver.store("rows").put("a", value, 1000)
@@ -208,8 +208,8 @@ TIMES = st.one_of(st.integers(0, 30), st.integers(59_990, 60_030), st.integers(1
     stop=TIMES,
     in_memory=st.booleans(),
 )
-def test_a_range_of_windows_has_what_reads_of_one_find(puts: list[Any], start: int, stop: int, in_memory: bool) -> None:
-    """Expired rows, too, are found by neither."""
+def test_a_range_of_windows_equals_single_reads(puts: list[Any], start: int, stop: int, in_memory: bool) -> None:
+    """Neither finds expired rows."""
     store = driver_of(replace(windows(), in_memory=in_memory)).store("rows")
     for key, time, value in puts:
         store.put(key, value, time)
@@ -232,7 +232,7 @@ def test_a_range_of_windows_has_what_reads_of_one_find(puts: list[Any], start: i
     earliest_end=TIMES,
     latest_start=TIMES,
 )
-def test_a_range_of_sessions_has_what_reads_of_one_find(puts: list[Any], earliest_end: int, latest_start: int) -> None:
+def test_a_range_of_sessions_equals_single_reads(puts: list[Any], earliest_end: int, latest_start: int) -> None:
     store = driver_of(sessions()).store("rows")
     times = {(min(one, other), max(one, other)) for one, other, _ in puts}
     for one, other, value in puts:

@@ -1,3 +1,5 @@
+"""Views of key-value stores, as processors and queries use them."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -7,13 +9,13 @@ import pytest
 from streamtopo.errors import SerdeError, StoreError
 from streamtopo.serdes import serde_of
 from streamtopo.stores import Kind, StoreSpec
-from streamtopo.stores.memory import MemoryStore
-from streamtopo.stores.state import State
-from streamtopo.stores.views import KeyValueStore, ValueAndTimestamp, after_prefix
+from streamtopo.stores.backends.memory import MemoryStore
+from streamtopo.stores.rows.state import State
+from streamtopo.stores.views.key_value import KeyValueStore, ValueAndTimestamp, after_prefix
 
 
 class Opened:
-    """A view, what it stands on, and a clock that counts its readings."""
+    """A view, its state and store, and a clock that counts its readings."""
 
     def __init__(self, key: Any = str, value: Any = dict, kind: Kind = Kind.TIMESTAMPED) -> None:
         self.store = MemoryStore()
@@ -22,7 +24,7 @@ class Opened:
         self.view = KeyValueStore(self.state, lambda: self.time)
 
     def commit(self) -> None:
-        """Two of them, so that nothing is left in memory."""
+        """Commit twice, so that nothing is left in memory."""
         for _ in range(2):
             self.store.write(self.state.take_changes()[0], {})
             self.state.committed()
@@ -31,7 +33,7 @@ class Opened:
 
 @pytest.fixture(params=["pending", "committed", "forgotten"])
 def opened(request: pytest.FixtureRequest) -> Opened:
-    """Four rows: in this commit, just committed, or in the store alone."""
+    """Return a view of four rows: in this commit, just committed, or in the store only."""
     opened = Opened(value=int)
     opened.view.put_all([("b", 2), ("a", 1), ("bc", 4), ("c", 3)])
     if request.param != "pending":
@@ -94,7 +96,7 @@ def test_approximate_num_entries(opened: Opened) -> None:
     assert opened.view.approximate_num_entries() == 3
 
 
-def test_a_store_may_be_changed_while_it_is_walked(opened: Opened) -> None:
+def test_a_store_may_be_changed_during_an_iteration(opened: Opened) -> None:
     for key, value in opened.view.all():
         opened.view.put(key, value * 10)
         opened.view.put(key + "!", 0)
@@ -102,7 +104,7 @@ def test_a_store_may_be_changed_while_it_is_walked(opened: Opened) -> None:
 
 
 @pytest.mark.parametrize("commits", [0, 1, 2])
-def test_what_is_handed_out_is_not_shared(commits: int) -> None:
+def test_returned_values_are_not_shared(commits: int) -> None:
     opened = Opened()
     value = {"seen": [1]}
     opened.view.put("a", value)
@@ -148,14 +150,14 @@ def test_a_key_of_another_type_is_refused(call: str) -> None:
         getattr(opened.view, call)(*arguments)
 
 
-def test_json_keys_are_told_apart_by_their_bytes() -> None:
+def test_json_keys_are_compared_by_their_bytes() -> None:
     opened = Opened(key=dict, value=int)
     for place, key in enumerate([{"a": 1, "b": 2}, {"b": 2, "a": 1}, {"a": 1.0, "b": 2}]):
         opened.view.put(key, place)
     assert list(opened.view.all()) == [({"a": 1, "b": 2}, 1), ({"a": 1.0, "b": 2}, 2)]
 
 
-def test_numbers_are_in_the_order_of_their_bytes() -> None:
+def test_numbers_are_ordered_by_their_bytes() -> None:
     opened = Opened(key=int, value=int)
     opened.view.put_all([(number, number) for number in (3, -1, 0, 256)])
     assert [key for key, _ in opened.view.all()] == [0, 3, 256, -1]

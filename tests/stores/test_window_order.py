@@ -1,4 +1,4 @@
-"""The order in which a window store hands out the windows of several keys."""
+"""The order in which a window store returns the windows of several keys."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ ROWS = [("a", 8), ("c", 2), ("b", 4), ("a", 2)]
     ("in_memory", "order"),
     [(True, [("a", 2), ("c", 2), ("b", 4), ("a", 8)]), (False, [("a", 2), ("a", 8), ("b", 4), ("c", 2)])],
 )
-def test_in_memory_by_time_on_disk_by_key_within_a_segment(in_memory: bool, order: list[tuple[str, int]]) -> None:
+def test_the_order_is_by_time_in_memory_and_by_segment_and_key_on_disk(
+    in_memory: bool, order: list[tuple[str, int]]
+) -> None:
     topology = Topology("windows")
     topology.add_source("source", "nothing", key=str, value=str)
     topology.add_processor("processor", Processor, "source")

@@ -1,4 +1,4 @@
-"""User code as people write it: mypy --strict reads it, nothing runs it."""
+"""User code as people write it: mypy --strict checks it, nothing runs it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A start that accepts changes and dies before a step: `python -m tests.upgrades.dying FOLDER STEP`."""
+"""Start with `accept_changes` and die before a step: `python -m tests.upgrades.dying FOLDER STEP`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def both(*parts: Callable[[StreamsBuilder], None]) -> Topology:
 
 
 class Dying(EmbeddedLog):
-    """Ends its process before a note is written, a topic is deleted, that is noted, or the last note is written."""
+    """End the process before a note is written, a topic is deleted, this is noted, or the last note is written."""
 
     step = ""
     notes = 0

@@ -1,4 +1,4 @@
-"""Random programs, what may be edited in them, and what they write, computed without the engine."""
+"""Random programs, edits of them, and their outputs, computed without the engine."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ GROUPS = {"first": first, "last": last, "whole": whole}
 
 @dataclass(frozen=True)
 class Part:
-    """One line of a program: it writes into a topic of its own."""
+    """One line of a program: it writes to its own topic."""
 
     label: str
     named: bool
@@ -75,7 +75,7 @@ class Program:
     parts: tuple[Part, ...]
 
     def build(self) -> tuple[Topology, dict[str, Part]]:
-        """With the part of each store."""
+        """Return the topology, and the part of each store."""
         builder, stores = StreamsBuilder("up"), dict[str, Part]()
         for part in self.parts:
             part.describe(builder)
@@ -112,7 +112,7 @@ programs = st.integers(1, 3).flatmap(lambda count: st.tuples(*map(parts, "abc"[:
 
 @st.composite
 def edited(draw: st.DrawFn, program: Program) -> Program:
-    """One edit: of a line, of their order, of their number."""
+    """Make one edit: of a line, of their order, of their number."""
     lines = list(program.parts)
     place = draw(st.integers(0, len(lines) - 1))
     how = draw(st.sampled_from(["edit", "edit", "edit", "swap", "drop", "add"]))
@@ -142,7 +142,7 @@ sent = st.lists(
 
 @dataclass
 class Model:
-    """What a store has, and what its part writes for a record; sessions are left to the engine."""
+    """The contents of a store, and what its part writes for a record; sessions are left to the engine."""
 
     rows: dict[Any, Any] = field(default_factory=dict)
     time: int = -1

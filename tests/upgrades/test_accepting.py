@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from streamtopo import Processor, ProcessorContext, Record, StreamsBuilder, Topology, key_value_store
-from streamtopo.engine import upgrading
-from streamtopo.engine.fingerprint import Fingerprint, note_of, unfinished
+from streamtopo.engine.compatibility import accepted_changes
+from streamtopo.engine.compatibility.fingerprint import Fingerprint, note_of, unfinished
 from streamtopo.errors import FingerprintError, LogError
 from streamtopo.logs.embedded import EmbeddedLog
 from tests.upgrades.dying import DIED, both, counting, summing
@@ -32,7 +32,7 @@ def home(tmp_path: Path) -> Iterator[Home]:
 @pytest.mark.parametrize(
     ("before", "after", "first"), [(int, str, "1"), (str, int, "1"), (int, float, "1.0"), (float, int, "1")]
 )
-def test_a_store_of_another_type_begins_empty_and_the_others_go_on(
+def test_a_store_of_another_type_starts_empty_and_the_others_continue(
     home: Home, before: type, after: type, first: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     home.put("in", *TEN)
@@ -44,12 +44,12 @@ def test_a_store_of_another_type_begins_empty_and_the_others_go_on(
     ):
         home.run(changed)
     assert home.run(changed, accept_changes=True) == [("a", first), ("a", "11")]
-    assert "deleted, as changes are accepted: the state of store sum" in caplog.text
+    assert "deleted, because changes are accepted: the state of store sum" in caplog.text
     home.put("in", ONE)
     assert home.run(changed, accept_changes=True)[1] == ("a", "12")
 
 
-def test_one_that_was_dropped_begins_empty_when_it_comes_back(home: Home) -> None:
+def test_a_store_that_was_removed_is_empty_when_it_returns(home: Home) -> None:
     home.put("in", *TEN)
     home.run(both(summing(int), counting))
     home.put("in", ONE)
@@ -75,7 +75,7 @@ def remembering() -> Callable[[StreamsBuilder], None]:
     return describe
 
 
-def test_one_without_a_changelog_that_was_dropped_begins_empty_too(home: Home) -> None:
+def test_a_removed_store_without_a_changelog_is_empty_too_when_it_returns(home: Home) -> None:
     home.put("in", *TEN)
     assert home.run(both(remembering()))[-1] == ("a", "10")
     home.put("in", ONE)
@@ -89,7 +89,7 @@ def test_one_without_a_changelog_that_was_dropped_begins_empty_too(home: Home) -
 
 
 def test_nothing_is_deleted_while_another_worker_is_alive(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upgrading, "_PATIENCE", 0.0)
+    monkeypatch.setattr(accepted_changes, "_PATIENCE", 0.0)
     home.put("in", *TEN)
     worker = home.start(both(summing(int)))
     catch_up(worker)
@@ -102,7 +102,7 @@ def test_nothing_is_deleted_while_another_worker_is_alive(home: Home, monkeypatc
 
 
 class Overtaken(EmbeddedLog):
-    """While one start looks whether others are alive, another one comes, accepts the changes, works, and ends."""
+    """While one start checks for live workers, another one starts, accepts the changes, works and ends."""
 
     other: Callable[[], object] | None = None
 
@@ -113,7 +113,7 @@ class Overtaken(EmbeddedLog):
         return found
 
 
-def test_what_another_start_made_meanwhile_is_not_deleted(home: Home) -> None:
+def test_topics_recreated_by_another_start_are_not_deleted(home: Home) -> None:
     home.put("in", *TEN)
     home.run(both(summing(int)))
     home.put("in", ONE)
@@ -131,8 +131,8 @@ STEPS = ["note", "delete", "deleted", "created"]
 
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("then", ["the same", "the old one"])
-def test_killed_at_any_step(home: Home, step: str, then: str) -> None:
-    """What was accepted is deleted whole, whichever version starts next and whether it accepts changes or not."""
+def test_a_kill_at_any_step_of_accepting_changes(home: Home, step: str, then: str) -> None:
+    """Accepted changes are deleted completely, whichever version starts next, with or without accepting changes."""
     old, new = both(summing(int), counting), both(summing(str), counting)
     home.put("in", *TEN)
     home.run(old)
@@ -148,7 +148,7 @@ def test_killed_at_any_step(home: Home, step: str, then: str) -> None:
     assert Fingerprint.read(home.log.note(note_of(old))).deleting == {}
 
 
-def test_a_reset_that_was_not_finished_is_not_accepted(home: Home) -> None:
+def test_an_unfinished_reset_is_not_accepted(home: Home) -> None:
     home.run(both(counting))
     note = note_of(both(counting))
     home.log.write_note(note, unfinished(home.log.note(note)))
@@ -189,7 +189,7 @@ SWAPS = [
 
 
 @pytest.mark.parametrize(("one", "two"), SWAPS)
-def test_stores_that_changed_places(home: Home, one: Any, two: Any) -> None:
+def test_stores_that_changed_places_are_found(home: Home, one: Any, two: Any) -> None:
     first, second = (named(name, topic, group) for name, (group, topic) in zip("12", (one, two), strict=True))
     home.put("in", *TEN)
     home.put("other", *TEN[:3])
@@ -202,7 +202,7 @@ def test_stores_that_changed_places(home: Home, one: Any, two: Any) -> None:
     assert home.run(both(first, second))[0][1] == "1 11"
 
 
-def test_a_store_whose_number_changed_is_named_with_the_one_that_it_became(home: Home) -> None:
+def test_a_store_whose_number_changed_is_named_with_its_new_name(home: Home) -> None:
     home.put("in", *TEN)
     home.run(both(named("1", "in", by_value)))
     with pytest.raises(
@@ -212,14 +212,14 @@ def test_a_store_whose_number_changed_is_named_with_the_one_that_it_became(home:
 
 
 @pytest.mark.parametrize("edited", [by_length, lambda key, value: value.upper(), starting(2)])
-def test_a_function_that_is_edited_in_place(home: Home, edited: Any) -> None:
+def test_a_function_edited_in_place_is_refused(home: Home, edited: Any) -> None:
     home.put("in", *TEN)
     home.run(both(named("1", "in", by_value), named("2", "in", starting(1))))
     home.put("in", ONE)
     assert len(home.run(both(named("1", "in", edited), named("2", "in", starting(1))))) == 2
 
 
-def test_one_that_is_made_from_one_topic_more(home: Home) -> None:
+def test_a_store_fed_by_one_more_topic(home: Home) -> None:
     def describe(*topics: str) -> Topology:
         return built(lambda builder: shown(builder.stream(*topics, key=str, value=str).group_by_key().count()))
 

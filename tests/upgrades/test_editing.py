@@ -1,4 +1,4 @@
-"""What may be edited while the rows of the version before are there, and what is refused."""
+"""Which edits are possible while the rows of the previous version exist, and which are refused."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ SESSION = [(f"a-{TEN}-{TEN + 4}", "None"), (f"a-{TEN}-{TEN + 10}", "6")]
         pytest.param(unique("1d"), unique("1h"), LATER, [], id="deduplicate for less"),
     ],
 )
-def test_how_long_rows_are_kept_and_when_they_are_handed_on(
+def test_retention_and_the_time_of_emission_can_be_edited(
     home: Home, before: Topology, after: Topology, rows: list[Row], wanted: list[Any], wiped: bool
 ) -> None:
     home.put("in", *FIVE)
@@ -106,14 +106,16 @@ def test_how_long_rows_are_kept_and_when_they_are_handed_on(
     [({"within": "1h"}, {"within": "2h"}), ({"within": "2h"}, {"within": "1h"}), ({}, {"grace": "1d"})],
 )
 @pytest.mark.parametrize("how", ["join", "left_join"])
-def test_the_window_of_a_join(home: Home, how: str, before: dict[str, Any], after: dict[str, Any]) -> None:
+def test_the_window_of_a_join_can_be_edited(
+    home: Home, how: str, before: dict[str, Any], after: dict[str, Any]
+) -> None:
     home.put("in", ("a", "L", TEN))
     home.run(joining(how, **{"within": "1h"} | before))
     home.put("right", ("a", "R", TEN + 5))
     assert home.run(joining(how, **{"within": "1h"} | after)) == [("a", "L+R")]
 
 
-def test_a_window_whose_grace_was_cut_is_handed_on_and_one_that_was_is_not_again(home: Home) -> None:
+def test_shortening_the_grace_emits_pending_windows_and_no_others_again(home: Home) -> None:
     home.put("in", *FIVE, ("b", "x", TEN + HOUR))
     assert home.run(counting(hour(grace="3h"), "on_close")) == []
     home.put("in", ("b", "x", TEN + HOUR + 1))
@@ -123,7 +125,7 @@ def test_a_window_whose_grace_was_cut_is_handed_on_and_one_that_was_is_not_again
     assert handed_on == [(f"b-{TEN + HOUR}-{TEN + 2 * HOUR}", "2")]
 
 
-def test_a_session_whose_gap_was_cut_is_handed_on(home: Home) -> None:
+def test_shortening_the_gap_emits_pending_sessions(home: Home) -> None:
     home.put("in", *FIVE, ("b", "x", TEN + 2 * HOUR))
     assert home.run(counting(Windows.session("3h"), "on_close")) == []
     home.put("in", ("b", "x", TEN + 2 * HOUR + 1))
@@ -132,9 +134,7 @@ def test_a_session_whose_gap_was_cut_is_handed_on(home: Home) -> None:
 
 @pytest.mark.parametrize("chunk", [1, 100])
 @pytest.mark.parametrize("edited", [Windows.session("3h"), Windows.session("1h", grace="2h")])
-def test_a_session_that_is_open_again_is_handed_on_again_only_if_it_ends_later(
-    home: Home, edited: Windows, chunk: int
-) -> None:
+def test_a_reopened_session_is_emitted_again_only_if_it_ends_later(home: Home, edited: Windows, chunk: int) -> None:
     home.put("in", *FIVE, ("c", "x", TEN), ("b", "x", TEN + 2 * HOUR))
     assert len(home.run(counting(Windows.session("1h"), "on_close"), chunk=chunk)) == 2
     reopened = [("a", "x", TEN + 3), ("c", "x", TEN + HOUR)]
@@ -184,7 +184,7 @@ def suppressed(wait: Any) -> Topology:
         ),
     ],
 )
-def test_what_windows_are_is_not_edited(home: Home, before: Topology, after: Topology, reason: str) -> None:
+def test_the_definition_of_windows_cannot_be_edited(home: Home, before: Topology, after: Topology, reason: str) -> None:
     home.put("in", *FIVE)
     home.run(before)
     with pytest.raises(FingerprintError, match=reason):
@@ -194,7 +194,7 @@ def test_what_windows_are_is_not_edited(home: Home, before: Topology, after: Top
 
 
 class Seen(Processor):
-    """How many records a key had within an hour, from a store of the user's."""
+    """Count a key's records within an hour, with a store of the user's own."""
 
     def init(self, context: ProcessorContext) -> None:
         self.context, self.seen = context, context.get_state_store("seen")
@@ -215,7 +215,7 @@ def seeing(retention: str, *, size: str = "1h", logged: bool = True) -> Topology
     return built(describe)
 
 
-def test_a_window_store_of_the_users_own(home: Home) -> None:
+def test_a_users_own_window_store(home: Home) -> None:
     home.put("in", *FIVE)
     home.run(seeing("1h"))
     home.put("in", *LATER)
@@ -224,7 +224,7 @@ def test_a_window_store_of_the_users_own(home: Home) -> None:
         home.run(seeing("7d", size="1m"))
 
 
-def test_a_store_without_a_changelog_begins_empty_where_its_rows_would_be_misread(
+def test_a_store_without_a_changelog_starts_empty_if_its_rows_would_be_misread(
     home: Home, caplog: pytest.LogCaptureFixture
 ) -> None:
     home.put("in", *FIVE)
@@ -234,7 +234,7 @@ def test_a_store_without_a_changelog_begins_empty_where_its_rows_would_be_misrea
     home.put("in", *LATER)
     assert home.run(seeing("7d", logged=False)) == [("a", "1")]
     assert (
-        'store "seen" begins empty: it has no changelog, and its rows are stored as rows of 3600000 ms' in caplog.text
+        'store "seen" starts empty: it has no changelog, and its rows are stored as rows of 3600000 ms' in caplog.text
     )
 
 
@@ -311,7 +311,7 @@ def retyped() -> type:
         (retyped(), r'store rows: field "items\[\].price": int -> str'),
     ],
 )
-def test_fields_that_old_rows_do_not_have(home: Home, kind: type, reason: str) -> None:
+def test_fields_missing_in_old_rows(home: Home, kind: type, reason: str) -> None:
     home.put("in", *FIVE)
     home.run(totals(Total))
     with pytest.raises(FingerprintError, match=reason):
@@ -332,14 +332,14 @@ def keyed(kind: type) -> Topology:
         (Item, 'store rows: field of the key .* is gone, "price" is new'),
     ],
 )
-def test_the_fields_of_a_key_stay_as_they_are(home: Home, kind: type, reason: str) -> None:
+def test_the_fields_of_a_key_cannot_be_edited(home: Home, kind: type, reason: str) -> None:
     home.put("in", *FIVE)
     home.run(keyed(Total))
     with pytest.raises(FingerprintError, match=reason):
         home.run(keyed(kind))
 
 
-def test_a_field_that_is_gone_is_only_said_so_that_a_version_that_brought_it_can_be_undone(
+def test_a_removed_field_is_only_reported_so_that_a_version_can_be_undone(
     home: Home, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
@@ -355,7 +355,7 @@ def test_a_field_that_is_gone_is_only_said_so_that_a_version_that_brought_it_can
     assert 'new since the last start: store rows, field "note" is gone' in caplog.text
 
 
-def test_a_new_field_with_a_default_is_only_said(home: Home, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_new_field_with_a_default_is_only_reported(home: Home, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     home.put("in", *FIVE)
     home.run(totals(Total))
@@ -364,7 +364,7 @@ def test_a_new_field_with_a_default_is_only_said(home: Home, caplog: pytest.LogC
     assert 'new since the last start: store rows, field "note"' in caplog.text
 
 
-def test_a_record_with_another_name(home: Home) -> None:
+def test_a_record_class_can_be_renamed(home: Home) -> None:
     @dataclass
     class Sum:
         total: int = 0
@@ -377,7 +377,7 @@ def test_a_record_with_another_name(home: Home) -> None:
 
 
 def by_records(kind: Any) -> Topology:
-    """Stores and repartition topics whose types have a record somewhere."""
+    """Stores and repartition topics with a record class somewhere in their types."""
 
     def describe(builder: StreamsBuilder) -> None:
         left, right = (builder.table(topic, key=kind, value=kind, name=topic) for topic in ("in", "right"))
@@ -392,7 +392,7 @@ def by_records(kind: Any) -> Topology:
     return built(describe)
 
 
-def test_no_store_and_no_topic_depends_on_the_names_of_records(home: Home) -> None:
+def test_stores_and_topics_do_not_depend_on_the_names_of_record_classes(home: Home) -> None:
     @dataclass
     class Sum:
         total: int = 0
@@ -402,7 +402,7 @@ def test_no_store_and_no_topic_depends_on_the_names_of_records(home: Home) -> No
     home.run(by_records(Sum))
 
 
-def test_records_on_their_way_in_a_repartition_topic(home: Home) -> None:
+def test_old_records_in_a_repartition_topic(home: Home) -> None:
     def sums(kind: Any) -> Topology:
         def describe(builder: StreamsBuilder) -> None:
             values = builder.stream("in", key=str, value=str).map_values(kind, value=kind)

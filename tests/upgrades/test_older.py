@@ -1,4 +1,4 @@
-"""A log and a state of streamtopo before fingerprints and stamps said more (made by `older.py`)."""
+"""A log and state of an older streamtopo, with shorter fingerprints and stamps (made by `older.py`)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def put(home: Home, *numbers: int, hour: int = 10) -> None:
     home.log.append(TopicPartition("in", 0), Columns([b"a"] * len(rows), [*rows], times))
 
 
-def test_it_goes_on_and_says_more_from_then_on(home: Home, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_old_state_continues_and_gets_new_fingerprints(home: Home, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     assert all(isinstance(line, str) for line in orjson.loads(home.log.note(NOTE) or "").values())
     put(home, 3)
@@ -61,7 +61,7 @@ def test_an_edit_before_the_upgrade_is_found_by_the_stamp(home: Home) -> None:
     assert (f"windowed Windowed(key='a', start={10 * HOUR}, end={11 * HOUR})", "5") in home.run(older(grace="1d"))
 
 
-def test_it_is_refused_for_what_it_says(home: Home) -> None:
+def test_a_change_that_the_old_fingerprint_shows_is_refused(home: Home) -> None:
     @dataclass
     class Other:
         amount: int = 0

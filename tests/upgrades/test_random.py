@@ -1,4 +1,4 @@
-"""Random edits: refused, or right; and a host with its rows does what a host does that has older ones, or none."""
+"""Random edits are refused or give correct results, on a host with new rows, with older ones, or with none."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Written = dict[str, list[tuple[Any, Any]]]
 
 @settings(max_examples=settings().max_examples // 4)
 @given(st.data())
-def test_edits(data: st.DataObject) -> None:
+def test_random_edits(data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as folder:
         play(data, Path(folder))
 
@@ -50,7 +50,7 @@ def play(data: st.DataObject, folder: Path) -> None:
 
 
 def check(hosts: list[Home], program: Program, rows: Sent, models: dict[str, Model], before: dict[str, Part]) -> None:
-    """All hosts process these with this program, and write what the models of its stores do."""
+    """Run these records with this program on all hosts, and compare the outputs with the models of its stores."""
     outcomes = [outcome(host, program, rows) for host in hosts]
     assert outcomes[1:] == outcomes[:-1]
     written, refused = outcomes[0]
@@ -65,7 +65,7 @@ def check(hosts: list[Home], program: Program, rows: Sent, models: dict[str, Mod
 
 
 def outcome(host: Home, program: Program, rows: Sent) -> tuple[Written, str]:
-    """What is written, and why it was refused without `accept_changes`, if it was."""
+    """Return what is written, and why it was refused without `accept_changes`, if it was."""
     topology, _ = program.build()
     host.put("in", *rows)
     ends = {topic: host.log.end(TopicPartition(topic, 0)) for topic in host.log.topics() if topic.startswith("out-")}

@@ -20,7 +20,7 @@ PATIENCE = 30.0
 
 
 class Home:
-    """Where the versions of an application run."""
+    """The log and state on which the versions of an application run."""
 
     def __init__(self, path: Path, topics: Iterable[str] = ("in", "out"), log: Log | None = None) -> None:
         self.path = path
@@ -37,7 +37,7 @@ class Home:
         return Worker(topology, self.log, state_dir=str(self.path / "state"), **options)
 
     def run(self, topology: Topology, *, wiped: bool = False, **options: Any) -> list[Any]:
-        """All that is there is processed; returns what was written into "out" meanwhile."""
+        """Process all records, and return what was written to "out"."""
         before = self.log.end(TopicPartition("out", 0))
         if wiped:
             shutil.rmtree(self.path / "state", ignore_errors=True)
@@ -51,7 +51,7 @@ class Home:
         return [(_text(key), _text(value)) for key, value in zip(columns.keys, columns.values, strict=True)]
 
     def copy(self, path: Path) -> Home:
-        """With its rows on disk, as it is now; nobody may be at work."""
+        """Copy the log and the rows on disk; no worker may be running."""
         self.log.close()
         shutil.copytree(self.path, path)
         self.log = EmbeddedLog(self.path / "log")
@@ -73,7 +73,7 @@ def built(describe: Callable[[StreamsBuilder], object], application: str = "up")
 
 
 def shown(table: Any) -> None:
-    """A table's updates as text; the keys of windows with their starts and ends."""
+    """Write a table's updates as text; keys of windows with their start and end."""
     stream = table.to_stream(lambda key, _: "-".join(map(str, key)) if isinstance(key, tuple) else str(key), key=str)
     stream.map_values(str, value=str).to("out")
 

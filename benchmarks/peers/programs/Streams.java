@@ -40,7 +40,7 @@ public class Streams {
     public static void main(String[] arguments) throws Exception {
         var properties = new Properties();
         properties.put(StreamsConfig.APPLICATION_ID_CONFIG, arguments[1]);
-        properties.put("internal.leave.group.on.close", "true"); // else the next start waits for the session's end
+        properties.put("internal.leave.group.on.close", "true"); // otherwise the next start waits for the session's end
         for (var option : Arrays.asList(arguments).subList(3, arguments.length)) {
             properties.put(option.substring(0, option.indexOf('=')), option.substring(option.indexOf('=') + 1));
         }
@@ -106,10 +106,10 @@ public class Streams {
         return made.put("name", name);
     }
 
-    /** Asks for a commit when all input has come: at least once commits every 30 s only, and would be waited for. */
+    /** Requests a commit after the last input: at least once, the next one might be 30 s later. */
     static <V> FixedKeyProcessorSupplier<String, V, V> requests(List<Long> at, int each) {
         Set<Long> counts = at.stream().map(count -> count * each).collect(Collectors.toSet());
-        long[] seen = {0}; // of all tasks, which one thread runs
+        long[] seen = {0}; // shared by all tasks, which run in one thread
         return () -> new FixedKeyProcessor<>() {
             FixedKeyProcessorContext<String, V> context;
 

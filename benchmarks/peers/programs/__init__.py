@@ -1,1 +1,1 @@
-"""What is measured: the same workloads written for each peer, each a process of its own."""
+"""The measured programs: the same workloads written for each peer, each run as a process."""

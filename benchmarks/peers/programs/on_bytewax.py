@@ -1,4 +1,4 @@
-"""What Bytewax can do of the workloads: on_bytewax.py WORKLOAD BROKERS GROUP STATE-DIRECTORY"""
+"""The workloads that Bytewax can run: on_bytewax.py WORKLOAD BROKERS GROUP STATE-DIRECTORY"""
 
 from __future__ import annotations
 

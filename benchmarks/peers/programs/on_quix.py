@@ -14,7 +14,7 @@ pack = Struct(">q").pack
 
 
 class Second(Serializer):  # type: ignore[misc]
-    """Of a key and a value, the value."""
+    """Serialize the value of a pair of key and value."""
 
     def __call__(self, value: Any, ctx: Any) -> bytes:
         return bytes(value[1])
@@ -67,7 +67,7 @@ def main(workload: str, brokers: str, group: str, state: str, guarantee: str) ->
         processing_guarantee=guarantee,
         auto_offset_reset="earliest",
         commit_interval=0.1,
-        consumer_poll_timeout=0.1,  # else the last commit waits for a second
+        consumer_poll_timeout=0.1,  # otherwise the last commit waits for a second
         loglevel="WARNING",
     )
     describe(app, workload)

@@ -1,4 +1,4 @@
-"""The workloads on the client alone, no more than one job needs: the ceiling for Python.
+"""The workloads with the plain client, doing no more than one job needs: the upper limit for Python.
 
 python -m benchmarks.peers.programs.raw WORKLOAD BROKERS GROUP INPUT OUTPUT exactly-once|at-least-once
 """
@@ -45,7 +45,7 @@ def mapping(produce: Any, output: str, least: float) -> tuple[Take, Flush]:
 
 
 def counting(produce: Any, output: str, changelog: str) -> tuple[Take, Flush]:
-    """Each key's count goes out once a commit. The values are decoded, as they are by the others."""
+    """Send each key's count once per commit. Values are decoded, as in the other programs."""
     counts: Counter[bytes] = Counter()
     times: dict[bytes, int] = {}
 
@@ -94,7 +94,7 @@ def job(workload: str, produce: Any, output: str, changelog: str) -> tuple[Take,
 
 
 class Client:
-    """Polls, takes and commits, every 100 ms or when there is nothing more."""
+    """Poll, process and commit, every 100 ms or when there are no more records."""
 
     def __init__(self, brokers: str, group: str, source: str, *, exactly_once: bool) -> None:
         self._source, self._exactly_once = source, exactly_once

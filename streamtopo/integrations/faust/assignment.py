@@ -1,4 +1,4 @@
-"""What a worker works on, told to the app's assignor in the form in which Kafka's group protocol would tell it."""
+"""Passes the partitions of a worker to the assignor of the app, in the form of Kafka's group protocol."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class _Protocol(NamedTuple):
 
 
 def announce(app: AppT, share: Iterable[TP], partitions: Callable[[str], int]) -> set[TP]:
-    """What the worker is to read: its share, and the changelogs of global tables, which every worker reads whole."""
+    """What the worker must read: its share, and all partitions of the changelogs of global tables."""
     actives: dict[str, list[int]] = defaultdict(list)
     for topic, number in sorted(share):
         actives[topic].append(number)
@@ -30,11 +30,11 @@ def announce(app: AppT, share: Iterable[TP], partitions: Callable[[str], int]) -
             mirrored = table.synchronize_all_active_partitions or table.use_partitioner
             standbys[topic] = [number for number in everything if mirrored or number not in actives[topic]]
             actives[topic] = list(everything)
-    _tell(app, ClientAssignment(actives=dict(actives), standbys=standbys))
+    _pass_on(app, ClientAssignment(actives=dict(actives), standbys=standbys))
     return {TP(topic, number) for topic, numbers in actives.items() for number in numbers}
 
 
-def _tell(app: AppT, assignment: Any) -> None:
+def _pass_on(app: AppT, assignment: Any) -> None:
     url, changelogs = str(app.conf.canonical_url), app.tables.changelog_topics
     metadata = ClientMetadata(
         assignment=assignment,

@@ -1,4 +1,4 @@
-"""Serdes as Faust codecs: what streamtopo writes, read and written by Faust's topics and tables."""
+"""Serdes as Faust codecs, so that Faust's topics and tables can read and write the bytes of streamtopo."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class SerdeCodec(Codec):
         return self._serde.decode(data)
 
 
-# Faust calls these to fill its registry: they are what the names "streamtopo-int", … stand for.
+# Faust calls these to fill its registry with the codecs "streamtopo-int", …
 int_codec, float_codec, bool_codec = (
     partial(SerdeCodec, kind=int),
     partial(SerdeCodec, kind=float),

@@ -1,4 +1,4 @@
-"""Commands of a Faust app that has a topology attached: rows of its stores, and its picture."""
+"""Commands of a Faust app with an attached topology: show rows of its stores, and draw it."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from faust.cli import AppCommand, argument, option
 
 from streamtopo.drawing import FORMATS
 from streamtopo.errors import StreamtopoError
-from streamtopo.exact_json import dumps
 from streamtopo.hosting import Host
-from streamtopo.hosting.anywhere import asked_anywhere
-from streamtopo.hosting.query import Query
-from streamtopo.hosting.texts import key_of, shown_row
+from streamtopo.hosting.queries.query import Query
+from streamtopo.hosting.queries.text_format import parse_key, row_to_json
+from streamtopo.hosting.sources.external_query import open_query
 from streamtopo.logs.opening import open_log
-from streamtopo.models import to_json
+from streamtopo.serdes.exact_json import dumps
+from streamtopo.serdes.json_types import to_json
 from streamtopo.stores import Kind
-from streamtopo.stores.views import Pair
+from streamtopo.stores.views.key_value import Pair
 
 if TYPE_CHECKING:
-    from streamtopo.integrations.faust.attached import Attached
+    from streamtopo.integrations.faust.attachment import Attached
 
 
 def add_commands(app: faust.App, name: str, attached: Attached) -> None:
-    """Named after the functions' names."""
+    """The commands get the names of the functions, after the given name."""
 
     async def query(self: AppCommand, store: str, key: str | None, wait: str) -> None:
         """Show the row of KEY in STORE, its windows or sessions, or all rows, as JSON."""
         try:
-            rows = _asked(attached.host(), store, key, wait)
+            rows = _found(attached.host(), store, key, wait)
             first = next(rows, None)
             if first is None and key is not None:
                 _fail(f'store "{store}" has no key "{key}"')
@@ -60,19 +60,19 @@ def _fail(message: str) -> NoReturn:
     raise SystemExit(1)
 
 
-def _asked(host: Host, store: str, key: str | None, wait: str) -> Iterator[str]:
+def _found(host: Host, store: str, key: str | None, wait: str) -> Iterator[str]:
     with (
         closing(open_log(str(host.log))) as log,
-        asked_anywhere(host.topology, log, host.config, store, wait=wait, token=host.settings.token) as asked,
+        open_query(host.topology, log, host.config, store, wait=wait, token=host.settings.token) as asked,
     ):
         for pair in _rows(asked, key):
-            yield dumps(shown_row(asked.spec, *pair), to_json).decode()
+            yield dumps(row_to_json(asked.spec, *pair), to_json).decode()
 
 
 def _rows(asked: Query, text: str | None) -> Iterable[Pair]:
     if text is None:
         return asked.all()
-    spec, key = asked.spec, key_of(asked.spec.key, text)
+    spec, key = asked.spec, parse_key(asked.spec.key, text)
     if spec.timed:
         return asked.session(key) if spec.kind is Kind.SESSION else asked.window(key)
     value = asked.get(key)

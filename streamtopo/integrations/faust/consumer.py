@@ -1,4 +1,4 @@
-"""Faust's consumer over the embedded log."""
+"""Faust's consumer on the embedded log."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from faust.types.enums import ProcessingGuarantee
 from mode import Service
 
 from streamtopo.integrations.faust.assignment import announce
-from streamtopo.integrations.faust.desk import Desk
+from streamtopo.integrations.faust.log_thread import LogThread
 from streamtopo.integrations.faust.reader import Fetched, Reader
 from streamtopo.integrations.faust.topics import Topics, TopicsMade
 from streamtopo.records import Headers, TopicPartition
 
 LOOK = 0.1
-"""Seconds between two looks at what the worker's share is."""
+"""Seconds between two looks at the share of the worker."""
 SLICE = 0.02
-"""Seconds that one read waits for records; commits and seeks wait no longer for their turn."""
+"""Seconds that one read waits for records, and that commits and seeks may have to wait for it."""
 LIMIT = 5000
-"""Records that one read gives, where the app does not say."""
+"""Records that one read returns, unless the app says how many."""
 CLEANING = 1.0
 """Seconds between two rounds of retention and compaction."""
 
@@ -32,11 +32,11 @@ Record = tuple[int, bytes | None, bytes | None, int, list[tuple[str, bytes]]]
 
 
 class Consumer(TopicsMade, base.Consumer):
-    """What Faust's consumers must keep to, found by reading its own and by trying:
+    """The rules for consumers of Faust, found in its code and by experiments:
 
-    - `subscribe` returns before there is a rebalance, which waits for the conductor, which waits for `subscribe`.
+    - `subscribe` returns before any rebalance, which waits for the conductor, which waits for `subscribe`.
     - `app.on_rebalance_start` comes before `on_partitions_revoked`, which still sees the old assignment.
-    - Messages carry the app's generation, which grows with every rebalance; streams skip those of another one.
+    - Messages have the generation of the app, which grows with every rebalance; streams skip those of another one.
     - `app.assignor` must know the assignment, for tables to find their changelogs and web views their workers.
     """
 
@@ -46,10 +46,10 @@ class Consumer(TopicsMade, base.Consumer):
         guarantee: Any = self.app.conf.processing_guarantee
         if guarantee == ProcessingGuarantee.EXACTLY_ONCE:
             raise ImproperlyConfigured(
-                'streamtopo:// gives Faust no transactions, so processing_guarantee="exactly_once" cannot be kept; use '
-                '"at_least_once", or a topology of streamtopo, whose commits are exactly once'
+                'streamtopo:// has no transactions for Faust, so processing_guarantee="exactly_once" is not possible; '
+                'use "at_least_once", or a topology of streamtopo, whose commits are exactly once'
             )
-        self._desk = Desk("faust-consumer")
+        self._log_thread = LogThread("faust-consumer")
         self._share: frozenset[TopicPartition] = frozenset()
         self._own: frozenset[TopicPartition] = frozenset()
         self._assigned: set[TP] = set()
@@ -61,12 +61,12 @@ class Consumer(TopicsMade, base.Consumer):
     async def on_start(self) -> None:
         await super().on_start()
         transport: Any = self.transport
-        self._log = await self._desk.do(transport.open_log)
+        self._log = await self._log_thread.do(transport.open_log)
         self.exit_stack.callback(self._log.close)
-        self.exit_stack.callback(self._desk.close)
+        self.exit_stack.callback(self._log_thread.close)
         self._topics = Topics(self.app, self._log)
         reset = self.app.conf.consumer_auto_offset_reset or "earliest"
-        self._reader = await self._desk.do(Reader, self._log, self.app.conf.id, reset)
+        self._reader = await self._log_thread.do(Reader, self._log, self.app.conf.id, reset)
 
     # -- topics
 
@@ -82,8 +82,8 @@ class Consumer(TopicsMade, base.Consumer):
     # -- the group
 
     async def subscribe(self, topics: Iterable[str]) -> None:
-        """Replies to this worker, and all that a client reads, are nobody else's: the group has no part in them."""
-        wanted = {topic: await self._desk.do(self._topics.ensure, topic) for topic in topics}
+        """Replies to this worker, and all topics of a client, are read by this process alone, without the group."""
+        wanted = {topic: await self._log_thread.do(self._topics.ensure, topic) for topic in topics}
         alone = wanted.keys() if self.app.client_only else wanted.keys() & {self.app.conf.reply_to}
         own = frozenset(TopicPartition(topic, number) for topic in alone for number in range(wanted[topic]))
         await self._move(self._reader.seek, dict.fromkeys(own - self._own, 0))
@@ -91,15 +91,15 @@ class Consumer(TopicsMade, base.Consumer):
         if self.app.client_only:
             self._assigned = set(map(_theirs, own))
         else:
-            await self._desk.do(self._reader.subscribe, {topic: wanted[topic] for topic in wanted.keys() - alone})
+            await self._log_thread.do(self._reader.subscribe, {topic: wanted[topic] for topic in wanted.keys() - alone})
             self._subscribed = self._resubscribed = True
 
     @Service.task
     async def _follow(self) -> None:
-        """Whoever asks for its share is given one, so this waits until the worker knows what it reads."""
+        """Ask for a share only after `subscribe`: a member that asks gets one."""
         while not self.should_stop:
             if self._subscribed:
-                share = await self._desk.do(self._reader.assignment)
+                share = await self._log_thread.do(self._reader.assignment)
                 if self._resubscribed or share != self._share:
                     self._resubscribed = False
                     await self._rebalance(share)
@@ -124,11 +124,11 @@ class Consumer(TopicsMade, base.Consumer):
         while self.flow_active and not self.should_stop and time.monotonic() < deadline:
             moves = self._moves
             partitions = None if active_partitions is None else frozenset(map(_ours, active_partitions))
-            fetched = await self._desk.do(self._reader.read, self._limit, SLICE, partitions)
+            fetched = await self._log_thread.do(self._reader.read, self._limit, SLICE, partitions)
             self._ends = fetched.ends
             if moves != self._moves:
-                # Records from before a seek, delivered after it, would look like a gap before them, and be committed.
-                await self._desk.do(self._reader.put_back, fetched)
+                # If records of before a seek came after it, what is between would look like a gap, and be committed.
+                await self._log_thread.do(self._reader.put_back, fetched)
             elif fetched.batches:
                 return _by_partition(fetched)
         return {}
@@ -164,37 +164,37 @@ class Consumer(TopicsMade, base.Consumer):
 
     async def _move(self, move: Any, where: Any) -> Any:
         self._moves += 1
-        return await self._desk.do(move, where)
+        return await self._log_thread.do(move, where)
 
     async def position(self, tp: TP) -> int | None:
-        return await self._desk.do(self._reader.position, _ours(tp))
+        return await self._log_thread.do(self._reader.position, _ours(tp))
 
     def highwater(self, tp: TP) -> int:
         return self._ends.get(_ours(tp), 0)
 
     async def highwaters(self, *partitions: TP) -> Mapping[TP, int]:
-        ends = await self._desk.do(self._reader.ends, list(map(_ours, partitions)))
+        ends = await self._log_thread.do(self._reader.ends, list(map(_ours, partitions)))
         return {_theirs(partition): end for partition, end in ends.items()}
 
     async def earliest_offsets(self, *partitions: TP) -> Mapping[TP, int]:
-        starts = await self._desk.do(self._reader.starts, list(map(_ours, partitions)))
+        starts = await self._log_thread.do(self._reader.starts, list(map(_ours, partitions)))
         return {_theirs(partition): start for partition, start in starts.items()}
 
     # -- writing
 
     async def _commit(self, offsets: Mapping[TP, int]) -> bool:
         shared = {_ours(tp): offset for tp, offset in offsets.items() if _ours(tp) in self._share}
-        refused = await self._desk.do(self._reader.commit, shared)
+        refused = await self._log_thread.do(self._reader.commit, shared)
         if refused:
             self.log.warning("Commit refused, its records are read again: %s", refused)
         return not refused
 
     @Service.task
     async def _clean(self) -> None:
-        """Retention and compaction: without a broker it is the workers who see to them."""
+        """Retention and compaction: as there is no broker, the workers do them."""
         while not self.should_stop:
             await self.sleep(CLEANING)
-            await self._desk.do(self._log.clean)
+            await self._log_thread.do(self._log.clean)
 
 
 def _ours(tp: TP) -> TopicPartition:
@@ -215,5 +215,5 @@ def _by_partition(fetched: Fetched) -> dict[TP, list[Record]]:
 
 
 def _valued(headers: Headers) -> list[tuple[str, bytes]]:
-    """Faust declares that each has a value."""
+    """Faust requires that each has a value."""
     return [(name, value or b"") for name, value in headers]

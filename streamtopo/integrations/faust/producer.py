@@ -1,9 +1,8 @@
-"""Faust's producer over the embedded log: records wait while the ones before are written, then go together."""
+"""Faust's producer on the embedded log: records wait while earlier ones are written, and are then written together."""
 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import defaultdict
 from collections.abc import Awaitable, Mapping
 from itertools import count
@@ -15,13 +14,14 @@ from faust.types import TP, AppT, HeadersArg, RecordMetadata
 from mode import Service
 
 from streamtopo.errors import LogError, StreamtopoError
-from streamtopo.integrations.faust.desk import Desk
+from streamtopo.integrations.faust.log_thread import LogThread
 from streamtopo.integrations.faust.topics import Topics, TopicsMade
 from streamtopo.logs import Member, Outcome
 from streamtopo.records import Columns, Headers, TopicPartition
+from streamtopo.wall_clock import wall_clock
 
 MOST = 10_000
-"""Records that may wait; who sends more waits too."""
+"""Records that may wait; beyond that, `send` waits too."""
 
 
 class Waiting(NamedTuple):
@@ -44,7 +44,7 @@ class Producer(TopicsMade, base.Producer):
         super().__init__(transport, loop=loop, **kwargs)
 
     def __post_init__(self) -> None:
-        self._desk = Desk("faust-producer")
+        self._log_thread = LogThread("faust-producer")
         self._waiting: list[Waiting] = []
         self._failure: BaseException | None = None
         self._more, self._room, self._settled = asyncio.Event(), asyncio.Event(), asyncio.Event()
@@ -54,12 +54,12 @@ class Producer(TopicsMade, base.Producer):
         await super().on_start()
         transport: Any = self.transport
         app: AppT = self.app
-        self._log = await self._desk.do(transport.open_log)
+        self._log = await self._log_thread.do(transport.open_log)
         self.exit_stack.callback(self._log.close)
-        self.exit_stack.callback(self._desk.close)
+        self.exit_stack.callback(self._log_thread.close)
         self._topics = Topics(app, self._log)
-        # It takes no part in the group: it is there for commits that span partitions.
-        self._member = await self._desk.do(self._log.join, app.conf.id, [])
+        # It reads nothing: it is used for commits to several partitions.
+        self._member = await self._log_thread.do(self._log.join, app.conf.id, [])
 
     async def on_stop(self) -> None:
         await self.flush()
@@ -86,15 +86,15 @@ class Producer(TopicsMade, base.Producer):
         *,
         transactional_id: str | None = None,
     ) -> Awaitable[RecordMetadata]:
-        """Returns when the record waits to be written; the future that it returns is done when that has happened."""
+        """Return when the record waits to be written. The returned future is done when it has been written."""
         given = list(headers.items() if isinstance(headers, Mapping) else headers or ())
         self.app.on_produce_message.send(key=key, value=value, partition=partition, timestamp=timestamp, headers=given)
         while len(self._waiting) >= MOST and not self._failure:
             self._room.clear()
             await self._room.wait()
         if self._failure:
-            raise ProducerSendError(f"nothing more is written after a failure: {self._failure}")
-        time_ms = int(timestamp * 1000) if timestamp else time.time_ns() // 1_000_000
+            raise ProducerSendError(f"nothing can be written after a failure: {self._failure}")
+        time_ms = int(timestamp * 1000) if timestamp else wall_clock()
         written: asyncio.Future[RecordMetadata] = asyncio.get_running_loop().create_future()
         target = self._target(topic, key, partition)
         self._waiting.append(_checked(Waiting(target, key, value, time_ms, tuple(given), written)))
@@ -147,7 +147,7 @@ class Producer(TopicsMade, base.Producer):
         self._more.clear()
         self._room.set()
         try:
-            written = await self._desk.do(self._commit, waiting)
+            written = await self._log_thread.do(self._commit, waiting)
         except Exception as error:
             for record in waiting + self._waiting:
                 if not record.written.done():
@@ -160,7 +160,7 @@ class Producer(TopicsMade, base.Producer):
             self._settled.set()
 
     def _commit(self, waiting: list[Waiting]) -> list[RecordMetadata]:
-        """All of them, or none; where each came to lie, in the order in which they were given."""
+        """Write all records or none; return the place of each, in the given order."""
         by_target: dict[TopicPartition, list[Waiting]] = defaultdict(list)
         for record in waiting:
             by_target[record.target].append(record)
@@ -177,13 +177,13 @@ class Producer(TopicsMade, base.Producer):
 
 
 def _checked(record: Waiting) -> Waiting:
-    """What the log cannot hold is refused here: among others it would take them with it."""
+    """Refuse a record that the log cannot store: later, all records of its commit would fail."""
     if not all(isinstance(given, bytes | None) for given in (record.key, record.value)):
         raise ProducerSendError(f"a record for {record.target} has a key or value that is not bytes; give a serializer")
     if not all(isinstance(name, str) and isinstance(value, bytes | None) for name, value in record.headers):
         raise ProducerSendError(f"a record for {record.target} has headers that are not pairs of str and bytes or None")
     if not -1 << 63 <= record.timestamp < 1 << 63:
-        raise ProducerSendError(f"a record for {record.target} has a timestamp that is none: seconds are expected")
+        raise ProducerSendError(f"a record for {record.target} has a wrong timestamp; give it in seconds")
     return record
 
 

@@ -1,4 +1,4 @@
-"""A Faust worker's place in its group: what it reads and commits. Used by the thread of the consumer's desk alone."""
+"""The member of a Faust worker in its group: what it reads and commits. Only the log thread of the consumer uses it."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from streamtopo.records import Batch, Position, TopicPartition
 class Fetched(NamedTuple):
     batches: list[Batch]
     starts: Mapping[TopicPartition, int]
-    """Where each partition stood before."""
+    """Where each partition was before."""
     ends: Mapping[TopicPartition, int]
 
 
 class Reader:
-    """`reset` says where a partition without a committed position is begun: "earliest" or "latest"."""
+    """`reset` says where to read a partition without a committed position: "earliest" or "latest"."""
 
     def __init__(self, log: Log, group: str, reset: str) -> None:
         if reset not in ("earliest", "latest"):
-            raise LogError(f'consumer_auto_offset_reset is "earliest" or "latest" here, not "{reset}"')
+            raise LogError(f'consumer_auto_offset_reset must be "earliest" or "latest", not "{reset}"')
         self._log = log
         self._reset = reset
         self._member = log.join(group, [])
@@ -31,7 +31,7 @@ class Reader:
     # -- the group
 
     def subscribe(self, topics: Mapping[str, int]) -> None:
-        """Topics with as many partitions are shared out together, so that the same numbers meet in one worker."""
+        """Topics with the same number of partitions are assigned together: one worker gets the same numbers of each."""
         counts = sorted(set(topics.values()))
         self._member.subscribe(tuple(name for name in sorted(topics) if topics[name] == count) for count in counts)
 
@@ -47,7 +47,7 @@ class Reader:
     # -- reading
 
     def read(self, limit: int, timeout: float, partitions: frozenset[TopicPartition] | None) -> Fetched:
-        """What is new in these partitions, or in all."""
+        """New records of these partitions, or of all."""
         paused = frozenset() if partitions is None else self._positions.keys() - partitions
         starts = dict(self._positions)
         batches = self._member.poll(limit, timeout, paused)
@@ -55,18 +55,18 @@ class Reader:
         return Fetched(batches, starts, self._member.ends())
 
     def put_back(self, fetched: Fetched) -> None:
-        """Read these again, but for the partitions that were moved in the meantime."""
+        """Read these records again, except in partitions with a seek in the meantime."""
         for batch in fetched.batches:
             if self._positions.get(batch.source) == batch.next_offset:
                 self._go(batch.source, fetched.starts[batch.source])
 
     def seek(self, wanted: Mapping[TopicPartition, int]) -> None:
-        """To these offsets, or to the nearest that the log has."""
+        """Read from these offsets, or from the nearest ones that the log has."""
         for partition, offset in wanted.items():
             self._go(partition, min(max(offset, self._log.start(partition)), self._log.end(partition)))
 
     def seek_to_committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
-        """The committed offsets; a partition without one, or whose next record is gone, is read as `reset` says."""
+        """Return the committed offsets. A partition without one, or whose next record is gone, is read from `reset`."""
         partitions = list(partitions)
         committed = self._member.committed(partitions) or {}  # this log always knows
         for partition in partitions:
@@ -85,7 +85,7 @@ class Reader:
     # -- the log
 
     def commit(self, offsets: Mapping[TopicPartition, int]) -> str:
-        """The reason if it was refused. Records are then read again: Faust promises each at least once."""
+        """Return the reason if it was refused. Then the records are read again: Faust promises at least once."""
         committed = self._member.commit({partition: Position(offset) for partition, offset in offsets.items()})
         if committed.outcome is Outcome.UNKNOWN:
             self._member.settle()
@@ -98,7 +98,7 @@ class Reader:
         return {partition: self._last(partition) for partition in partitions}
 
     def _last(self, partition: TopicPartition) -> int:
-        """Behind the last record that is there: for one that compaction removed, a recovery would wait for ever."""
+        """The offset after the last existing record: a recovery would wait forever for one that compaction removed."""
         start, end = self._log.start(partition), self._log.end(partition)
         step = 1
         while end - step > start:

@@ -1,4 +1,4 @@
-"""Faust's models and codecs as serdes: bytes are read and written as a topic or table of Faust does it."""
+"""Faust's models and codecs as serdes, which read and write the bytes of Faust's topics and tables."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from faust.serializers.registry import Registry
 from faust.types import CodecArg
 
 from streamtopo.errors import SerdeError
-from streamtopo.models import short_name, shown
 from streamtopo.serdes import Serde
+from streamtopo.serdes.json_types import short_name, shown
 
 
 def faust_serde(kind: Any = None, codec: CodecArg = "json") -> Serde:
     """What `app.topic(value_type=kind, value_serializer=codec)` reads and writes.
 
-    `kind` is a `faust.Record`, or str, bytes, int, float or Decimal; without it any value that the codec takes. `codec`
-    is a name, names with a | between them, or a codec; that of a Record's own `serializer=` goes before it.
+    `kind` is a `faust.Record`, or str, bytes, int, float or Decimal; without it, any value that the codec accepts.
+    `codec` is a name, several names separated by |, or a codec; the `serializer=` of a Record has precedence.
 
     >>> import faust
     >>> class Point(faust.Record):
@@ -37,7 +37,7 @@ def faust_serde(kind: Any = None, codec: CodecArg = "json") -> Serde:
             raise SerdeError(f"expected {short_name(kind)}, got {shown(value)}")
         data = registry.dumps_value(kind, value)
         if not isinstance(data, bytes):
-            raise SerdeError(f"the codec {codec!r} makes no bytes of {shown(value)}")
+            raise SerdeError(f"the codec {codec!r} does not return bytes for {shown(value)}; give another codec")
         return data
 
     def decode(data: bytes) -> Any:
@@ -48,7 +48,7 @@ def faust_serde(kind: Any = None, codec: CodecArg = "json") -> Serde:
 
 
 def _reads_null(codec: CodecArg) -> bool:
-    """Whether these bytes are a None; where text is written as it is, they are a text."""
+    """Whether the codec reads these bytes as None; a codec for plain text reads a text."""
     try:
         return get_codec(codec).loads(b"null") is None
     except Exception:

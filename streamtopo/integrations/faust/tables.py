@@ -1,4 +1,4 @@
-"""A Faust table read as a KTable, from its changelog: for those who move, table by table."""
+"""Reads a Faust table as a KTable, from its changelog, to move from Faust table by table."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def faust_table(
     value_codec: CodecArg = "json",
     name: str | None = None,
 ) -> KTable:
-    """The table of that name of the Faust app with that id, whose version is in it: `app.conf.id` is "orders-v2".
+    """This table of the Faust app with this id, which includes its version: `app.conf.id`, such as "orders-v2".
 
     Types and codecs are those of `app.Table(table, key_type=…, value_type=…)`; `name` names the store, as in
-    `StreamsBuilder.table`. Keys of windowed tables are lists of a key and its window's bounds, in seconds. Sets are
-    written in a form of their own, which this does not read.
+    `StreamsBuilder.table`. Keys of windowed tables are lists of a key and the bounds of its window, in seconds. Sets
+    cannot be read: Faust writes them in a format of its own.
 
     >>> builder = StreamsBuilder("moved")
     >>> faust_table(builder, "orders-v2", "totals", key=str, value=int).to_stream().to("totals")

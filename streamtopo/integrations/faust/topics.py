@@ -1,4 +1,4 @@
-"""Topics as Faust asks for them: created when they are first needed, and found by name, with a memory."""
+"""Topics for Faust: created when they are first needed; their partition counts are remembered."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from faust.types import AppT
 from mode.utils.times import Seconds, want_seconds
 
 from streamtopo.errors import LogError
-from streamtopo.integrations.faust.desk import Desk
+from streamtopo.integrations.faust.log_thread import LogThread
 from streamtopo.logs import Log, Topic
 from streamtopo.partitioning import partition_of
 
 
 class Topics:
-    """`keyless` records go to one partition after the other."""
+    """Records without a key are spread over the partitions in turn."""
 
     def __init__(self, app: AppT, log: Log) -> None:
         self._app = app
@@ -31,7 +31,7 @@ class Topics:
         return self._partitions.get(topic)
 
     def ensure(self, topic: str) -> int:
-        """The partitions of a topic; one that is missing is made, as a broker would, with the app's usual number."""
+        """The partition count of a topic; a missing topic is created, as a broker would, with the count of the app."""
         partitions = self.partitions(topic)
         if partitions is None:
             self.create(topic, self._app.conf.topic_partitions, {})
@@ -41,13 +41,13 @@ class Topics:
         return partitions
 
     def create(self, topic: str, partitions: int, config: Mapping[str, str]) -> None:
-        """A topic that is there stays what it is, as Faust expects it from a broker."""
+        """A topic that exists does not change, as Faust expects it from a broker."""
         if not self._app.conf.topic_allow_declare or self.partitions(topic) is not None:
             return
         try:
             self._log.create(Topic(topic, partitions, config))
         except LogError:
-            if topic not in self._log.topics():  # else another worker was faster, and asked for something else
+            if topic not in self._log.topics():  # else another worker has created it, with another config
                 raise
 
     def partition(self, topic: str, key: bytes | None) -> int:
@@ -60,9 +60,9 @@ class Topics:
 
 
 class TopicsMade:
-    """What Faust's consumers and producers have in common: either may be asked to make a topic."""
+    """Common to consumers and producers of Faust: both can create topics."""
 
-    _desk: Desk
+    _log_thread: LogThread
     _topics: Topics
 
     async def create_topic(
@@ -79,7 +79,7 @@ class TopicsMade:
         ensure_created: bool = False,
     ) -> None:
         wanted = config_of(config, retention, compacting, deleting)
-        await self._desk.do(self._topics.create, topic, partitions, wanted)
+        await self._log_thread.do(self._topics.create, topic, partitions, wanted)
 
 
 def config_of(

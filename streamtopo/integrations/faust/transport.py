@@ -1,4 +1,4 @@
-"""`broker="streamtopo://PATH"`: Faust's transport over the embedded log."""
+"""`broker="streamtopo://PATH"`: Faust's transport on the embedded log."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KAFKA_PORT = 9092
 class Transport(base.Transport):
     """`streamtopo:///var/lib/log` is an absolute path, `streamtopo://./log` a relative one.
 
-    Faust's own `aiokafka` driver is the reference for what a transport must do.
+    The `aiokafka` driver of Faust shows what a transport must do.
     """
 
     Consumer: ClassVar[Any] = consumer.Consumer
@@ -31,14 +31,14 @@ class Transport(base.Transport):
 
 
 def log_of(broker: list[URL]) -> str:
-    """The log that a broker is; those of Kafka are one."""
+    """The URL of the log at these brokers; several brokers of Kafka are one log."""
     scheme = broker[0].scheme
     if scheme in ("kafka", "aiokafka", "confluent"):
         return "kafka://" + ",".join(f"{url.host}:{url.port or KAFKA_PORT}" for url in broker)
     if scheme != "streamtopo":
-        raise ImproperlyConfigured(f"{scheme}:// is no log that streamtopo knows; give log=")
+        raise ImproperlyConfigured(f"{scheme}:// is not a log of streamtopo; give log=")
     if len(broker) != 1:
-        raise ImproperlyConfigured(f"a log is one place, not {len(broker)}; give one streamtopo:// URL")
+        raise ImproperlyConfigured(f"streamtopo:// needs one URL, not {len(broker)}; give only one")
     (url,) = broker
     path = (url.host or "") + url.path.rstrip("/")
     return f"embedded:{path}" + (f"?{url.query_string}" if url.query_string else "")

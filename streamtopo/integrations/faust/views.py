@@ -1,4 +1,4 @@
-"""What `streamtopo.web` serves, as a view of a Faust app's web server."""
+"""What `streamtopo.web` serves, as a view of the web server of a Faust app."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def add_views(app: faust.App, path: str, find: Callable[[], AsyncApp], token: st
 
 
 def _scope(request: Any, path: str) -> dict[str, Any]:
-    """From aiohttp's words to ASGI's."""
+    """A request of aiohttp as a scope of ASGI."""
     raw_path, _, query = request.raw_path.partition("?")
     return {
         "type": "http",

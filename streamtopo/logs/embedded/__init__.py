@@ -1,8 +1,8 @@
-"""A log for one machine and no server: SQLite in WAL mode, holding Arrow record batches."""
+"""A log for one machine, without a server: Arrow record batches in SQLite, in WAL mode."""
 
 from __future__ import annotations
 
+from streamtopo.logs.embedded.group.member import EmbeddedMember
 from streamtopo.logs.embedded.log import EmbeddedLog
-from streamtopo.logs.embedded.member import EmbeddedMember
 
 __all__ = ["EmbeddedLog", "EmbeddedMember"]

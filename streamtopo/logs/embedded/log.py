@@ -8,25 +8,27 @@ from pathlib import Path
 
 from streamtopo.errors import LogError
 from streamtopo.logs import CLEANING_MEMORY, Cleaned, GroupState, Topic
-from streamtopo.logs.embedded import roster, storage
-from streamtopo.logs.embedded.batches import Run, cut, encode, join_runs
-from streamtopo.logs.embedded.checkpoints import Checkpoints
-from streamtopo.logs.embedded.cleaning import Cleaner, Policy
-from streamtopo.logs.embedded.database import Database, Now, reading, wall_clock, writing
-from streamtopo.logs.embedded.member import EmbeddedMember
-from streamtopo.logs.embedded.presence import LEASE, address_of, alive
+from streamtopo.logs.embedded.cleaning.cleaner import Cleaner, Policy
+from streamtopo.logs.embedded.group import group_statements
+from streamtopo.logs.embedded.group.member import EmbeddedMember
+from streamtopo.logs.embedded.group.member_file import LEASE, address_of, alive
+from streamtopo.logs.embedded.storage import statements
+from streamtopo.logs.embedded.storage.batches import BatchView, cut, encode, join_views
+from streamtopo.logs.embedded.storage.checkpoints import Checkpoints
+from streamtopo.logs.embedded.storage.database import Database, WallClock, reading, writing
 from streamtopo.logs.groups import check_no_members
 from streamtopo.records import Batch, Columns, Position, TopicPartition
+from streamtopo.wall_clock import wall_clock
 
 _KEEPS_DELETIONS = 10 * 60_000
-"""Milliseconds. A store that has missed a deletion is noticed exactly, so this is only for how long a worker may be
-stopped, while others go on with its tasks, before its stores are rebuilt."""
+"""Milliseconds. A store that has missed a deletion is always detected. So this only decides how long a worker may be
+stopped, while others run its tasks, before its stores must be rebuilt."""
 
 
 class EmbeddedLog:
-    """`synchronous`: with FULL a commit is on the disk when it is done; with NORMAL a power cut may take the last ones.
+    """With `synchronous="full"` commits are on the disk when they are done; with "normal" a power cut may lose some.
 
-    `now` is the wall clock, in milliseconds, that retention goes by.
+    `now` is the clock of retention, in milliseconds.
     """
 
     one_machine = True
@@ -37,10 +39,10 @@ class EmbeddedLog:
         *,
         synchronous: str = "full",
         lease: float = LEASE,
-        now: Now = wall_clock,
+        now: WallClock = wall_clock,
     ) -> None:
         if synchronous.lower() not in ("full", "normal"):
-            raise LogError(f'synchronous is "full" or "normal", not "{synchronous}"')
+            raise LogError(f'synchronous must be "full" or "normal", not "{synchronous}"')
         self.path = Path(path)
         self._database = Database(self.path, synchronous.upper())
         self._checkpoints = Checkpoints(self._database)
@@ -57,21 +59,21 @@ class EmbeddedLog:
 
     def topics(self) -> Mapping[str, Topic]:
         with self._database.connection() as connection:
-            return {name: topic for name, (_, topic) in storage.topics(connection).items()}
+            return {name: topic for name, (_, topic) in statements.topics(connection).items()}
 
     def create(self, topic: Topic) -> None:
-        Policy.of(topic)  # better now than when it is cleaned
+        Policy.of(topic)  # raises an error for a wrong config
         with self._database.connection() as connection, writing(connection):
-            storage.create(connection, topic)
+            statements.create(connection, topic)
 
     def delete(self, topic: str) -> None:
         with self._database.connection() as connection:
             with writing(connection):
-                id = storage.delete(connection, topic)
+                id = statements.delete(connection, topic)
             more = True
             while more:
                 with writing(connection):
-                    more = storage.sweep_deleted(connection, id)
+                    more = statements.delete_batches_of(connection, id)
 
     # -- records
 
@@ -79,36 +81,36 @@ class EmbeddedLog:
         batches = encode(columns)
         with self._database.connection() as connection:
             with writing(connection):
-                end = storage.append(connection, target, batches, self._now())
+                end = statements.append(connection, target, batches, self._now())
             self._checkpoints.wrote(sum(batch.size for batch in batches))
             return end
 
     def read(self, source: TopicPartition, offset: int, limit: int, most_bytes: float = inf) -> Batch:
         with self._database.connection() as connection, reading(connection):
-            known = storage.extent(connection, source)
-            storage.check_inside(source, offset, known)
-            found = storage.find(connection, known.topic, source, offset, limit, most_bytes)
-            storage.check_gaps(connection, source, known, offset, found)
-        runs = [Run.open(blob, source).since(offset) for blob in found.blobs]
+            known = statements.extent(connection, source)
+            statements.check_inside(source, offset, known)
+            found = statements.find(connection, known.topic, source, offset, limit, most_bytes)
+            statements.check_gaps(connection, source, known, offset, found)
+        runs = [BatchView.open(blob, source).since(offset) for blob in found.blobs]
         given, rest, last = cut(runs, limit)
-        columns, offsets = join_runs(given)
+        columns, offsets = join_views(given)
         if found.exhausted and last and rest is None:
             return Batch(source, columns, offsets, known.end)
         return Batch(source, columns, offsets, offsets[-1] + 1 if offsets else offset)
 
     def start(self, partition: TopicPartition) -> int:
         with self._database.connection() as connection:
-            return storage.extent(connection, partition).start
+            return statements.extent(connection, partition).start
 
     def end(self, partition: TopicPartition) -> int:
         with self._database.connection() as connection:
-            return storage.extent(connection, partition).end
+            return statements.extent(connection, partition).end
 
     def offset_at(self, partition: TopicPartition, timestamp: int) -> int:
         with self._database.connection() as connection, reading(connection):
-            known = storage.extent(connection, partition)
-            blobs = storage.not_before(connection, known, partition, timestamp)
-        for run in (Run.open(blob, partition).since(known.start) for blob in blobs):
+            known = statements.extent(connection, partition)
+            blobs = statements.not_before(connection, known, partition, timestamp)
+        for run in (BatchView.open(blob, partition).since(known.start) for blob in blobs):
             for offset, time in zip(run.offsets, run.timestamps(), strict=True):
                 if time >= timestamp:
                     return offset
@@ -119,24 +121,24 @@ class EmbeddedLog:
     def delete_before(self, partition: TopicPartition, offset: int) -> None:
         with self._database.connection() as connection:
             with writing(connection):
-                topic = storage.extent(connection, partition).topic
-                storage.move_start(connection, topic, partition.partition, offset)
+                topic = statements.extent(connection, partition).topic
+                statements.move_start(connection, topic, partition.partition, offset)
             more = True
             while more:
                 with writing(connection):
-                    more = storage.sweep(connection, topic, partition.partition)
+                    more = statements.delete_before_start(connection, topic, partition.partition)
 
     def clean(self, slice_ms: float = 10, memory: int = CLEANING_MEMORY) -> bool:
-        """Retention and compaction, for about so long; True if there is more to do. For moments without work."""
+        """Retention and compaction, for about `slice_ms`; True if there is more to do. Call it when idle."""
         return self._cleaner.clean(slice_ms, memory)
 
     def cleaned(self, partition: TopicPartition) -> Cleaned:
         with self._database.connection() as connection, reading(connection):
-            id, topic = storage.topic(connection, partition.topic)
-            return storage.cleaned(connection, id, partition.partition, self._now() - Policy.of(topic).tombstones_ms)
+            id, topic = statements.topic(connection, partition.topic)
+            return statements.cleaned(connection, id, partition.partition, self._now() - Policy.of(topic).tombstones_ms)
 
     def compact(self, partition: TopicPartition) -> None:
-        """Keep the last record of each key, now; offsets stay what they were, with gaps."""
+        """Keep only the last record of each key, now; offsets do not change, so there are gaps."""
         self._cleaner.compact(partition)
 
     # -- groups and notes
@@ -159,7 +161,7 @@ class EmbeddedLog:
 
     def groups(self) -> Mapping[str, GroupState]:
         with self._database.connection() as connection, reading(connection):
-            recorded = roster.groups(connection)
+            recorded = group_statements.groups(connection)
         states = {name: self._of_the_living(state) for name, state in recorded.items()}
         return {name: state for name, state in states.items() if state.members or state.positions}
 
@@ -167,7 +169,7 @@ class EmbeddedLog:
         return self.groups().get(name)
 
     def _of_the_living(self, state: GroupState) -> GroupState:
-        """The dead are in the tables until another member of their group looks after them."""
+        """Without dead members: they are in the tables until another member of the group removes them."""
         members = self._database.directory / "members"
         living = {id: owned for id, owned in state.members.items() if alive(members, id, self._lease)}
         addresses = {id: address for id in living if (address := address_of(members, id))}
@@ -175,9 +177,9 @@ class EmbeddedLog:
 
     def place_group(self, group: str, positions: Mapping[TopicPartition, Position]) -> None:
         with self._database.connection() as connection, writing(connection):
-            if (state := roster.groups(connection).get(group)) is not None:
+            if (state := group_statements.groups(connection).get(group)) is not None:
                 check_no_members(group, self._of_the_living(state).members)
-            roster.replace_positions(connection, group, positions)
+            group_statements.replace_positions(connection, group, positions)
 
     def note(self, name: str) -> str | None:
         with self._database.connection() as connection:
@@ -189,7 +191,7 @@ class EmbeddedLog:
             connection.execute("INSERT OR REPLACE INTO notes (name, text) VALUES (?, ?)", (name, text))
 
     def close(self) -> None:
-        """Members that have not left do so now, also those that nobody refers to any more."""
+        """Members that have not left leave now, also those without a reference."""
         for member in list(self._members):
             member.leave()
         self._checkpoints.close()

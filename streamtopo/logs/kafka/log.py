@@ -1,65 +1,64 @@
-"""The cluster as a log: what is not the work of a group."""
+"""A Kafka cluster as a log."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from math import inf
 from threading import Lock
-from time import time_ns
-from weakref import WeakSet
 
 from streamtopo.logs import CLEANING_MEMORY, GroupState, Topic
 from streamtopo.logs.groups import check_no_members
-from streamtopo.logs.kafka.admin import Admin
-from streamtopo.logs.kafka.appending import Appender
-from streamtopo.logs.kafka.failing import absent
-from streamtopo.logs.kafka.member import KafkaMember
-from streamtopo.logs.kafka.reader import Reader
-from streamtopo.logs.kafka.settings import Settings
+from streamtopo.logs.kafka.admin.admin import Admin
+from streamtopo.logs.kafka.appender import Appender
+from streamtopo.logs.kafka.group.member import KafkaMember
+from streamtopo.logs.kafka.partition_counts import PartitionCounts
+from streamtopo.logs.kafka.partition_reader import PartitionReader
+from streamtopo.logs.kafka.settings import ClientSettings
 from streamtopo.logs.kafka.writer import Writer
 from streamtopo.logs.topics import check_equal
 from streamtopo.records import Batch, Columns, Position, TopicPartition
+from streamtopo.wall_clock import wall_clock
 
 _NOTES = TopicPartition("__streamtopo-notes", 0)
-"""Small texts, the last of each name; its two underscores keep it out of listings."""
+"""Short texts, the last one of each name counts. Topics with two underscores are not listed."""
 
 
 class KafkaLog:
     one_machine = False
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ClientSettings) -> None:
         self._settings = settings
         self._admin = Admin(settings)
         self.id = self._admin.id
-        self._reader = Reader(settings, self._admin)
+        self._reader = PartitionReader(settings, self._admin)
         self._writer: Writer | None = None
         self._one_writer = Lock()
-        self._counts: dict[str, int] = {}
-        self._members: WeakSet[KafkaMember] = WeakSet()
+        self._partitions = PartitionCounts(self._admin)
+        self._members: set[KafkaMember] = set()
 
     keeps_deletions = 0
 
     def cleaned(self, partition: TopicPartition) -> None:
-        """Brokers do not say."""
+        """None: brokers do not say."""
 
     # -- topics
 
     def topics(self) -> Mapping[str, Topic]:
-        return self._admin.topics()
+        return self._admin.topics.all()
 
     def create(self, topic: Topic) -> None:
-        if self._admin.create(topic):
+        if self._admin.topics.create(topic):
             return
-        check_equal(self._admin.existing(topic.name), topic)
+        check_equal(self._admin.topics.existing(topic.name), topic)
 
     def delete(self, topic: str) -> None:
-        self._admin.delete(topic)
-        self._counts.pop(topic, None)
+        self._admin.topics.delete(topic)
+        self._partitions.forget(topic)
 
     # -- records
 
     def append(self, target: TopicPartition, columns: Columns) -> int:
-        self._check(target)
+        self._partitions.check(target)
         if not columns.keys:
             return self.end(target)
         with self._one_writer:
@@ -67,70 +66,71 @@ class KafkaLog:
             return self._writer.append(target, columns)
 
     def appender(self, name: str) -> Appender:
-        """For what is appended once, by one at a time of this name: others of it write nothing more."""
+        """To append records exactly once. Only one appender of a name can write: a new one stops the others."""
         return Appender(self._settings, self._admin, self._reader, name)
 
     def read(self, source: TopicPartition, offset: int, limit: int, most_bytes: float = inf) -> Batch:
-        self._check(source)
+        self._partitions.check(source)
         return self._reader.read(source, offset, limit, most_bytes)
 
     def start(self, partition: TopicPartition) -> int:
-        self._check(partition)
-        return self._admin.start(partition)
+        self._partitions.check(partition)
+        return self._admin.offsets.start(partition)
 
     def end(self, partition: TopicPartition) -> int:
-        self._check(partition)
-        return self._admin.end(partition)
+        self._partitions.check(partition)
+        return self._admin.offsets.end(partition)
 
     def offset_at(self, partition: TopicPartition, timestamp: int) -> int:
-        self._check(partition)
-        return self._admin.offset_at(partition, timestamp)
+        self._partitions.check(partition)
+        return self._admin.offsets.offset_at(partition, timestamp)
 
     def stable_end(self, partition: TopicPartition) -> int:
-        """Where a reader of committed records must stop for now."""
-        self._check(partition)
-        return self._admin.stable_end(partition)
+        """The end for readers of committed records, which may be before `end`."""
+        self._partitions.check(partition)
+        return self._admin.offsets.stable_end(partition)
 
     def delete_before(self, partition: TopicPartition, offset: int) -> None:
-        self._check(partition)
-        if not self._admin.delete_before(partition, offset):
-            self._admin.delete_before(partition, self._admin.end(partition))
-
-    def _check(self, partition: TopicPartition) -> None:
-        """Before a client waits for a partition that may never come."""
-        if partition.partition >= self._counts.get(partition.topic, 0):
-            self._counts[partition.topic] = self._admin.count(partition.topic)
-        if partition.partition >= self._counts[partition.topic]:
-            raise absent(partition)
+        self._partitions.check(partition)
+        if not self._admin.offsets.delete_before(partition, offset):
+            self._admin.offsets.delete_before(partition, self._admin.offsets.end(partition))
 
     # -- groups and notes
 
     def join(
         self, group: str, topics: Iterable[tuple[str, ...]], *, address: str = "", exactly_once: bool = True
     ) -> KafkaMember:
-        """The address is part of the client's id: Kafka keeps nothing else that members say of themselves."""
-        member = KafkaMember(self._settings, self._admin, group, topics, address=address, exactly_once=exactly_once)
+        """The address is part of the client's id: Kafka stores nothing else about its members."""
+        member = KafkaMember(
+            self._settings,
+            self._admin,
+            group,
+            topics,
+            address=address,
+            exactly_once=exactly_once,
+            left=self._members.discard,
+        )
         self._members.add(member)
         return member
 
     def groups(self) -> Mapping[str, GroupState]:
-        return {name: state for name, state in self._admin.groups().items() if state.members or state.positions}
+        return {name: state for name, state in self._admin.groups.all().items() if state.members or state.positions}
 
     def group(self, name: str) -> GroupState | None:
-        state = self._admin.groups(only=name).get(name)
+        state = self._admin.groups.all(only=name).get(name)
         return state if state and (state.members or state.positions) else None
 
     def place_group(self, group: str, positions: Mapping[TopicPartition, Position]) -> None:
-        state = self._admin.groups(only=group).get(group)
+        state = self._admin.groups.all(only=group).get(group)
         if state is not None:
             check_no_members(group, state.members)
-            self._admin.delete_group(group)
-        self._admin.place_group(group, positions)
+            self._admin.groups.delete(group)
+        self._admin.groups.place(group, positions)
 
     def note(self, name: str) -> str | None:
-        if not self._admin.count(_NOTES.topic):
+        if not self._admin.topics.count(_NOTES.topic):
             return None
-        found, position, end = None, self._admin.start(_NOTES), self._admin.end(_NOTES)
+        found, position, end = None, self._admin.offsets.start(_NOTES), self._admin.offsets.end(_NOTES)
         while position < end:
             batch = self._reader.read(_NOTES, position, 1000)
             position = batch.next_offset
@@ -140,15 +140,15 @@ class KafkaLog:
 
     def write_note(self, name: str, text: str) -> None:
         if self.note(name) != text:
-            self._admin.create(Topic(_NOTES.topic, 1, {"cleanup.policy": "compact"}))
-            self.append(_NOTES, Columns([name.encode()], [text.encode()], [time_ns() // 1_000_000]))
+            self._admin.topics.create(Topic(_NOTES.topic, 1, {"cleanup.policy": "compact"}))
+            self.append(_NOTES, Columns([name.encode()], [text.encode()], [wall_clock()]))
 
     def clean(self, slice_ms: float = 10, memory: int = CLEANING_MEMORY) -> bool:
-        """The brokers do."""
+        """Nothing to do: the brokers clean."""
         return False
 
     def close(self) -> None:
-        """Members that are still there leave."""
+        """Members that have not left leave now, also those without a reference."""
         for member in list(self._members):
             member.leave()
         self._reader.close()

@@ -1,4 +1,4 @@
-"""Messages to columns: runs of the same partition, with no look-up per record."""
+"""Turns messages into columns: consecutive messages of a partition are handled together, not one by one."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from confluent_kafka import KafkaError, Message
 from streamtopo.records import Batch, Columns, Headers, TopicPartition
 
 _MESSAGE: Any = Message
-"""Its methods, to be called by `map`: what they are annotated to return may be None, as it is in some errors."""
+"""Its methods are passed to `map`. They are annotated to return None too, as they do for some errors."""
 MOST = 10_000
-"""Messages that are asked for at once: of four times as many, none is in the processor's caches when its turn comes."""
+"""Messages of one request. With four times as many, none is still in the processor's caches when it is used."""
 
 
 def consumed(consumer: Any, limit: int, timeout: float) -> list[Any]:
-    """What is there; else what comes within the timeout. (Waiting for all of them takes the whole timeout.)"""
+    """The messages that are there, or else those that come within the timeout, without waiting for `limit`."""
     messages: list[Any] = consumer.consume(min(limit, MOST), 0)
     if messages or not timeout:
         return messages
@@ -26,7 +26,7 @@ def consumed(consumer: Any, limit: int, timeout: float) -> list[Any]:
 
 
 def runs(messages: list[Any]) -> Iterator[tuple[TopicPartition, list[Any]]]:
-    """Messages of the same partition that follow each other; each error is a run of its own."""
+    """Consecutive messages of the same partition; each error is returned by itself."""
     for partition, of_several in groupby(messages, _MESSAGE.partition):
         for topic, of_one in groupby(of_several, _MESSAGE.topic):
             run = list(of_one)
@@ -46,7 +46,7 @@ def at_end(message: Any) -> bool:
 
 def batch_of(source: TopicPartition, messages: Sequence[Any], next_offset: int | None = None) -> Batch:
     offsets: Sequence[int] = range(messages[0].offset(), messages[-1].offset() + 1) if messages else range(0)
-    if len(offsets) != len(messages):  # there are gaps
+    if len(offsets) != len(messages):  # the offsets have gaps
         offsets = list(map(_MESSAGE.offset, messages))
     columns = Columns(
         list(map(_MESSAGE.key, messages)),

@@ -1,4 +1,4 @@
-"""What each client of a cluster is configured with: what was measured to be right, then what the user sets."""
+"""The configuration of each client of a cluster: measured defaults, then the settings of the user."""
 
 from __future__ import annotations
 
@@ -12,54 +12,54 @@ from streamtopo.errors import LogError
 PREFIX = "kafka."
 ENVIRONMENT = "STREAMTOPO_KAFKA_"
 PATIENCE = 120.0
-"""Seconds that a call waits for a cluster that is away."""
+"""Seconds that a call waits for a cluster that cannot be reached."""
 
 _ALL: dict[str, Any] = {
     "client.id": "streamtopo",
-    "log_level": 2,  # what goes wrong is reported by calls and by `error_cb`; connections come and go
+    "log_level": 2,  # failures are reported by calls and by `error_cb`; lost connections are normal
     "allow.auto.create.topics": False,
-    "reconnect.backoff.max.ms": 1000,  # the default, 10,000, is how long a broker that is back would wait for us
-    # A client that begins anew from the addresses it was given, as it does when no broker answers, waits for ever for
-    # the coordinator that it knew before, though that is back (librdkafka's issue 5511).
+    "reconnect.backoff.max.ms": 1000,  # by default the client may return to a broker only 10 s after it is back
+    # A client that starts again from the addresses it was given, as it does when no broker answers, waits forever for
+    # the coordinator that it knew before, although that is back (issue 5511 of librdkafka).
     "metadata.recovery.strategy": "none",
-    "topic.metadata.refresh.fast.interval.ms": 5,  # else a partition's first records take 200 ms to come
+    "topic.metadata.refresh.fast.interval.ms": 5,  # else the first records of a partition take 200 ms
 }
 _CONSUMER: dict[str, Any] = {
     "enable.auto.commit": False,
     "auto.offset.reset": "error",
     "enable.partition.eof": True,
     "isolation.level": "read_committed",
-    "fetch.queue.backoff.ms": 2,  # the default, 1000, cuts the throughput to a third
+    "fetch.queue.backoff.ms": 2,  # with the default, 1000, the throughput is a third
     "fetch.wait.max.ms": 100,
 }
 _PRODUCER: dict[str, Any] = {
     "enable.idempotence": True,
     "linger.ms": 5,
-    # The first request of a transaction is refused while the last one's markers are written: ask again soon.
+    # The first request of a transaction is refused while the markers of the last one are written: retry soon.
     "retry.backoff.ms": 5,
     "retry.backoff.max.ms": 20,
     "queue.buffering.max.messages": 1_000_000,
-    # How long a topic that is not there may still be about to come: the default, 30,000, is how long a commit would
-    # wait for one that was deleted.
+    # How long the client waits for an unknown topic to appear. With the default, 30,000, a commit would wait that long
+    # for a topic that was deleted.
     "topic.metadata.propagation.max.ms": 2000,
 }
 _AT = " at "
-"""Between what a client is called and the address of its process."""
+"""Between the name of a client and the address of its process."""
 _TRANSACTION_MS = 10_000
 _GROUP = {"session.timeout.ms": 10_000, "heartbeat.interval.ms": 1_000}
 _BY_THE_LOG = {
-    "bootstrap.servers": "name the brokers in the url",
+    "bootstrap.servers": "name the brokers in the URL",
     "group.id": "it is the application's id",
-    "transactional.id": "workers choose it, so that a replacement ends what the dead one began",
-    "enable.auto.commit": "commits are the engine's",
-    "isolation.level": "workers read what is committed",
-    "partition.assignment.strategy": "only range keeps topics together that are read together",
-    "group.remote.assignor": "only range keeps topics together that are read together",
+    "transactional.id": "workers choose it, so that a new worker ends the transaction of a dead one",
+    "enable.auto.commit": "the engine commits",
+    "isolation.level": "workers read committed records",
+    "partition.assignment.strategy": "only the range assignor keeps topics together that are read together",
+    "group.remote.assignor": "only the range assignor keeps topics together that are read together",
 }
 
 
-class Settings:
-    """`kafka.*` of the url, else STREAMTOPO_KAFKA_… of the environment (KAFKA_SASL_PASSWORD is sasl.password)."""
+class ClientSettings:
+    """`kafka.*` in the URL, else STREAMTOPO_KAFKA_… in the environment (…_SASL_PASSWORD is sasl.password)."""
 
     def __init__(self, brokers: str, options: Mapping[str, str] | None = None) -> None:
         self.brokers = brokers
@@ -73,7 +73,7 @@ class Settings:
         return self._client({}, without=_CONSUMER.keys() | _PRODUCER.keys() | _GROUP.keys() | {"group.protocol"})
 
     def reader(self) -> dict[str, Any]:
-        """A consumer without a group, whose reads end soon where there is nothing more."""
+        """A consumer without a group, whose reads return soon at the end of a partition."""
         conf = self._client(_CONSUMER | {"group.id": "streamtopo-reader"}, without=_PRODUCER.keys() | _GROUP.keys())
         conf.pop("max.poll.interval.ms", None)
         return conf | {"fetch.wait.max.ms": 10, "group.protocol": "classic"}
@@ -95,11 +95,11 @@ class Settings:
 
     @property
     def protocol(self) -> str | None:
-        """The group protocol, if the user chose one."""
+        """The group protocol that the user chose, or None."""
         return self._given.get("group.protocol")
 
     def of_group(self) -> dict[str, str]:
-        """With the newer protocol these are kept by the cluster."""
+        """Timeouts that the cluster stores for the group, with the newer protocol."""
         return {f"consumer.{name}": str(self._given.get(name, value)) for name, value in _GROUP.items()}
 
     def _client(self, conf: dict[str, Any], *, without: AbstractSet[str]) -> dict[str, Any]:
@@ -108,7 +108,7 @@ class Settings:
 
 
 def address_in(client_id: str) -> str:
-    """Where the member with this client's id answers queries, if it does."""
+    """Where the member with this client id answers queries; empty if it does not."""
     address = client_id.partition(_AT)[2]
     return address if address.startswith(("http://", "https://")) else ""
 

@@ -18,7 +18,7 @@ from streamtopo import StreamsBuilder
 from streamtopo.errors import ConfigError
 from streamtopo.hosting.app import HostError
 from streamtopo.integrations.faust import attach
-from streamtopo.integrations.faust.attached import _Patience
+from streamtopo.integrations.faust.attachment import _Patience
 from streamtopo.logs import Topic
 from streamtopo.logs.embedded import EmbeddedLog
 from streamtopo.partitioning import partition_of
@@ -33,7 +33,7 @@ SHOP = """
 import faust
 from streamtopo import StreamsBuilder, Windows
 from streamtopo.integrations.faust import attach
-from streamtopo.integrations.faust.attached import _Patience
+from streamtopo.integrations.faust.attachment import _Patience
 
 app = faust.App("shop", broker="kafka://localhost:9092", topic_partitions=2)
 
@@ -120,7 +120,7 @@ def test_a_worker_runs_both_and_answers_for_both(tmp_path: Path, log: EmbeddedLo
     ]
 
 
-def test_a_killed_worker_goes_on_where_it_was(tmp_path: Path, log: EmbeddedLog, start: Start) -> None:
+def test_a_killed_worker_continues_where_it_was(tmp_path: Path, log: EmbeddedLog, start: Start) -> None:
     send(log, "a", "b", "a")
     shop(tmp_path)
     port = free_port()
@@ -185,7 +185,7 @@ def test_what_is_wrong_is_said_where_it_is_attached() -> None:
     with pytest.raises(ConfigError, match='no option "colour"'):
         attach(app, builder, colour="red")
     attached = attach(app, builder)
-    with pytest.raises(HostError, match='the topology "alone" does not run; it does when its Faust app has started'):
+    with pytest.raises(HostError, match='the topology "alone" is not running; it runs once its Faust app has started'):
         _ = attached.hosted
     assert str(attached.host().log).startswith("embedded:")
     kafka = faust_package.App("there", broker=["kafka://one:9093", "kafka://two"])

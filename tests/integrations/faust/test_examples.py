@@ -49,7 +49,7 @@ def test_a_windowed_table(tmp_path: Path, log: EmbeddedLog, start: Start, name: 
     until(lambda: len(list(records(log, f"{name}_topic"))) >= 3 and len(list(records(log, changelog))) >= 3)
     assert worker.stop() == 0
     events = len(list(records(log, f"{name}_topic")))
-    # The events have no key and lie in all partitions, as do the changes; of each window the highest count is the last.
+    # Events without a key are in all partitions, as are the changes; of each window the highest count is the last.
     counts: dict[tuple[float, float], int] = {}
     for (key, (start_s, end_s)), count in records(log, changelog):
         assert (key, end_s - start_s) == ("counter", pytest.approx(9.9))

@@ -47,7 +47,7 @@ def numbers(log: EmbeddedLog, *values: int, config: dict[str, str] | None = None
 # -- writing
 
 
-def test_records_lie_where_the_metadata_says(tmp_path: Path, log: EmbeddedLog) -> None:
+def test_records_are_stored_where_the_metadata_says(tmp_path: Path, log: EmbeddedLog) -> None:
     async def use(producer: Any) -> list[Any]:
         await producer.create_topic("t", 2, 1, config={"retention.bytes": 5}, compacting=True, retention=2.0)
         sent = [
@@ -126,7 +126,7 @@ def test_a_failure_reaches_all_who_wait_and_ends_the_producer(tmp_path: Path) ->
         with pytest.raises(ProducerSendError, match="does not exist"):
             await lost
         await producer.flush()
-        with pytest.raises(ProducerSendError, match="nothing more is written after a failure"):
+        with pytest.raises(ProducerSendError, match="nothing can be written after a failure"):
             await producer.send("t", b"k", b"v", 0, None, None)
         assert isinstance(producer.crash_reason, LogError)
 
@@ -191,7 +191,7 @@ def test_settings_that_cannot_be_kept_are_refused(tmp_path: Path, settings: dict
 
 def test_a_log_is_one_place(tmp_path: Path) -> None:
     app = faust.App("app", broker=[url_of(tmp_path), url_of(tmp_path / "b")])
-    with pytest.raises(ImproperlyConfigured, match="a log is one place, not 2"):
+    with pytest.raises(ImproperlyConfigured, match="streamtopo:// needs one URL, not 2"):
         app.transport.open_log()  # type: ignore[attr-defined]
 
 

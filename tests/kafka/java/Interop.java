@@ -12,8 +12,8 @@ import org.apache.kafka.streams.kstream.Produced;
 import org.apache.kafka.streams.kstream.WindowedSerdes;
 
 /**
- * Kafka Streams on what streamtopo wrote: each topic "from-python-X" is copied to "from-java-X", changelogs are read as
- * the tables they stand for, and records are counted. It runs until it is killed.
+ * Kafka Streams reads what streamtopo wrote: it copies each topic "from-python-X" to "from-java-X", reads changelogs as
+ * tables, and counts records. It runs until it is killed.
  *
  * Usage: Interop BOOTSTRAP_SERVERS STATE_DIRECTORY
  */
@@ -56,7 +56,7 @@ public class Interop {
         settings.put(StreamsConfig.DEFAULT_KEY_SERDE_CLASS_CONFIG, Serdes.StringSerde.class);
         settings.put(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, Serdes.StringSerde.class);
         settings.put(ConsumerConfig.AUTO_OFFSET_RESET_CONFIG, "earliest");
-        settings.put(ConsumerConfig.SESSION_TIMEOUT_MS_CONFIG, 6_000); // until the group forgets that it was killed
+        settings.put(ConsumerConfig.SESSION_TIMEOUT_MS_CONFIG, 6_000); // then the group removes a killed member
         return settings;
     }
 }

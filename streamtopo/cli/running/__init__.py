@@ -1,0 +1,1 @@
+"""What a running worker shows on a terminal, and its web server."""

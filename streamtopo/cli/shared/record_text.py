@@ -1,0 +1,74 @@
+"""Records as text: as lines, and as a table that grows page by page."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+
+from streamtopo.cli.shared.declared_types import NUMBERS, DeclaredTypes, TypeName
+from streamtopo.cli.shared.record_json import TopicRecord
+from streamtopo.errors import SerdeError
+
+NULL = "null"
+
+
+def bytes_to_text(data: bytes | None, type_name: TypeName = None) -> str:
+    """Return the text; bytes that are not UTF-8 are shown as \\x…, as in Python."""
+    if data is None:
+        return NULL
+    if type_name in NUMBERS:
+        try:
+            return str(NUMBERS[type_name].decode(data))
+        except SerdeError:
+            pass
+    return data.decode("utf-8", "backslashreplace")
+
+
+class RecordTable:
+    """A table whose column widths do not depend on the records, so that all pages are aligned."""
+
+    def __init__(self, types: DeclaredTypes) -> None:
+        from rich.console import Console
+
+        self._types = types
+        self._console = Console(file=sys.stdout)
+        self._headed = False
+
+    def show(self, page: Sequence[TopicRecord]) -> None:
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=None, expand=True, show_header=not self._headed, header_style="bold", pad_edge=False)
+        table.add_column("time", width=23, style="dim")
+        table.add_column("partition", width=9, justify="right", style="dim")
+        table.add_column("offset", width=8, justify="right", style="dim", overflow="fold")
+        table.add_column("key", ratio=1, overflow="fold")
+        table.add_column("value", ratio=3, overflow="fold")
+        for record in page:
+            table.add_row(*map(Text, self._cells(record)))
+        self._console.print(table)
+        self._headed = True
+
+    def _cells(self, record: TopicRecord) -> tuple[str, ...]:
+        key, value = bytes_to_text(record.key, self._types.key), bytes_to_text(record.value, self._types.value)
+        return (
+            time_text(record.timestamp),
+            str(record.partition),
+            str(record.offset),
+            _printable(key),
+            _printable(value),
+        )
+
+
+def time_text(timestamp: int) -> str:
+    """Return the local time, or the number if it is outside of the calendar."""
+    try:
+        return datetime.fromtimestamp(timestamp / 1000).isoformat(" ", "milliseconds")
+    except (ValueError, OverflowError, OSError):
+        return str(timestamp)
+
+
+def _printable(text: str) -> str:
+    """Escape control characters, so that a record cannot control the terminal."""
+    return "".join(char if char.isprintable() or char == "\n" else repr(char)[1:-1] for char in text)

@@ -1,0 +1,89 @@
+"""Prints listings: as a table on a terminal, as tab-separated lines in a pipe, or as JSON."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import click
+
+from streamtopo.serdes.exact_json import dumps
+from streamtopo.serdes.json_types import time_to_json
+
+Row = Mapping[str, Any]
+NONE = "-"
+
+
+def show_json(found: Any) -> None:
+    click.echo(json_text(found))
+
+
+def json_text(value: Any) -> str:
+    """Return JSON. Numbers that JSON does not have, such as NaN, become null."""
+    return dumps(value, time_to_json).decode()
+
+
+def show_rows(rows: Sequence[Row], columns: Mapping[str, str]) -> None:
+    """Print rows; `columns` maps the names of their members to headings."""
+    cells = [[cell(row[name]) for name in columns] for row in rows]
+    if sys.stdout.isatty():
+        _show_table(cells, columns.values())
+    else:
+        for line in cells:
+            click.echo("\t".join(line))
+
+
+def show_topics(rows: Sequence[Row], columns: Sequence[str]) -> None:
+    """Print rows of topics. On a terminal, each config is below its row, because it is often too long for a column."""
+    if not sys.stdout.isatty():
+        show_rows(rows, {name: name for name in (*columns, "config")})
+        return
+    lines = [columns, *([cell(row[name]) for name in columns] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    heading, *shown = ("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
+    click.secho(heading, bold=True)
+    for line, row in zip(shown, rows, strict=True):
+        click.echo(line)
+        if row["config"]:
+            click.echo(_indented(cell(row["config"])))
+
+
+def _indented(text: str) -> str:
+    return textwrap.fill(
+        text,
+        shutil.get_terminal_size().columns,
+        initial_indent="    ",
+        subsequent_indent="    ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def cell(value: Any) -> str:
+    if value is None or value == {}:
+        return NONE
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}={item}" for name, item in value.items())
+    return str(value)
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def _show_table(cells: Iterable[Iterable[str]], headings: Iterable[str]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    for line in cells:
+        table.add_row(*map(Text, line))
+    Console(file=sys.stdout).print(table)

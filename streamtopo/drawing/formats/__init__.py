@@ -1,0 +1,1 @@
+"""The formats of a drawing: DOT, JSON, Mermaid, SVG."""

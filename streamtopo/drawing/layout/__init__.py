@@ -1,0 +1,1 @@
+"""The positions of everything in a drawing."""

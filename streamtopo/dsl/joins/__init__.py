@@ -1,0 +1,1 @@
+"""The nodes and stores of each kind of join."""

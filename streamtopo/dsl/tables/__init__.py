@@ -1,0 +1,1 @@
+"""Operators of tables, and the origins of their rows."""

@@ -1,0 +1,19 @@
+"""GlobalKTable: a table of which every worker has all partitions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from streamtopo.dsl.graph import Graph
+from streamtopo.serdes import Serde
+
+
+@dataclass(frozen=True)
+class GlobalKTable:
+    """Made by `StreamsBuilder.global_table`. Records of any partition can be joined with any of its rows."""
+
+    graph: Graph
+    node: str
+    key: Serde
+    value: Serde
+    store: str

@@ -1,0 +1,1 @@
+"""A subtopology's nodes as one program that runs chunk by chunk."""

@@ -1,0 +1,58 @@
+"""Runs the user's coroutines on an event loop of its own, separate from that of a service."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from functools import cache
+from typing import Any
+
+from streamtopo.errors import StreamtopoError
+from streamtopo.topology.coroutines import CallLimits, Coroutine
+
+
+def await_all(function: Coroutine, columns: list[list[Any]], limits: CallLimits) -> list[Any]:
+    """All results in the order of the rows. If calls fail, the first of their errors is raised when all have ended."""
+    waiting = asyncio.run_coroutine_threadsafe(_all(function, columns, limits), _loop())
+    try:
+        return waiting.result()
+    except BaseException:
+        waiting.cancel()
+        raise
+
+
+@cache
+def _loop() -> asyncio.AbstractEventLoop:
+    """One loop for all tasks of the process, so they can share the user's clients, which belong to one loop."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="streamtopo-async", daemon=True).start()
+    return loop
+
+
+async def _all(function: Coroutine, columns: list[list[Any]], limits: CallLimits) -> list[Any]:
+    free = asyncio.Semaphore(limits.concurrency)
+
+    async def one(row: tuple[Any, ...]) -> Any:
+        async with free:
+            return await _with_retries(function, row, limits)
+
+    results = await asyncio.gather(*map(one, zip(*columns, strict=True)), return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return results
+
+
+async def _with_retries(function: Coroutine, row: tuple[Any, ...], limits: CallLimits) -> Any:
+    for tried in range(1, limits.retries + 2):
+        try:
+            return await asyncio.wait_for(function(*row), limits.timeout)
+        except Exception as error:
+            if tried <= limits.retries:
+                await asyncio.sleep(limits.pause * 2 ** (tried - 1))
+            elif isinstance(error, TimeoutError):
+                tries = f", tried {tried} times" if tried > 1 else ""
+                raise StreamtopoError(f"no result within {limits.timeout:g} seconds{tries}") from error
+            else:
+                raise
+    raise AssertionError("it is tried at least once")

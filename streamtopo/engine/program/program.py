@@ -1,0 +1,138 @@
+"""Turns a subtopology into a program: stations, in an order that gives the same results as one record at a time."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+
+from streamtopo.engine.program.depth_first import DepthFirst
+from streamtopo.engine.program.edges import Edges, Flow, edges_of
+from streamtopo.engine.program.outbox import Outbox
+from streamtopo.engine.program.shape import shape_of
+from streamtopo.engine.program.stations import Numbers, Station, Unit
+from streamtopo.operators.stateless import each
+from streamtopo.records import Chunk
+from streamtopo.steps import Step, StepLike, step_of
+from streamtopo.topology.nodes import Node, ProcessorNode, SinkNode, Subtopology
+from streamtopo.topology.operator import Bindings
+
+logger = logging.getLogger("streamtopo")
+
+
+class Program:
+    """The steps of a subtopology, opened for one task. After a rollback there is a new one, which remembers nothing."""
+
+    def __init__(
+        self,
+        subtopology: Subtopology,
+        bindings: Bindings,
+        outbox: Outbox,
+        sink: Callable[[SinkNode], StepLike],
+        *,
+        depth_first: bool = False,
+        before_sending: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.shape = shape_of(subtopology, depth_first=depth_first)
+        self._task = f"{subtopology.number}_{bindings.partition}"
+        self._outbox = outbox
+        self._before_sending = before_sending
+        self._numbers = Numbers(ordered=self.shape.ordered, paths=self.shape.paths)
+        edges = edges_of(subtopology.nodes, self.shape)
+        self._steps: dict[str, Step] = {}
+        try:
+            for node in subtopology.nodes:
+                self._steps[node.name] = step_of(_opened(node, bindings, sink))
+        except BaseException:
+            self.close()
+            raise
+        stations = [Station(name, step, edges[name], self._numbers) for name, step in self._steps.items()]
+        self._units = _in_running_order(stations, self.shape.together)
+        _share(self._units, edges.values(), {sink.name for sink in subtopology.sinks})
+
+    def run(self, given: Mapping[str, Chunk]) -> None:
+        """Send the rows of the sources through all nodes."""
+        with self._pass() as flow:
+            for unit in self._units:
+                unit.run(flow, given)
+
+    def before_commit(self) -> None:
+        """Forward what caches held back, beginning with those upstream."""
+        with self._pass() as flow:
+            for unit in self._units:
+                if flow.rows or flow.puts:
+                    unit.run(flow, {})
+                unit.before_commit(flow)
+
+    def advance(self, time: int) -> None:
+        """Move stream time, and forward what that closes."""
+        with self._pass() as flow:
+            for unit in self._units:
+                unit.run(flow, {})
+                unit.advance(flow, time)
+
+    def punctuate(self, node: str, time: int, call: Callable[[], object]) -> None:
+        """Run a call that a processor has scheduled, and send what it forwards."""
+        with self._pass() as flow:
+            for unit in self._units:
+                if node in unit.names:
+                    unit.punctuate(node, time, call, flow)
+                else:
+                    unit.run(flow, {})
+
+    def close(self) -> None:
+        """Close all steps, even if one of them raises an error."""
+        steps, self._steps = self._steps, {}
+        for name, step in steps.items():
+            try:
+                step.close()
+            except Exception:
+                logger.exception('task %s: "%s" raised while it was closed', self._task, name)
+
+    @contextmanager
+    def _pass(self) -> Iterator[Flow]:
+        """All units run in their order, then the outputs are sent; if one fails, nothing is."""
+        self._numbers.restart()
+        try:
+            yield Flow()
+            self._before_sending()
+            self._outbox.close_pass()
+        except BaseException:
+            self._outbox.discard()
+            raise
+
+
+def _opened(node: Node, bindings: Bindings, sink: Callable[[SinkNode], StepLike]) -> StepLike:
+    match node:
+        case SinkNode():
+            return sink(node)
+        case ProcessorNode(operator=operator):
+            return operator.open(bindings)
+        case _:
+            return each
+
+
+def _in_running_order(stations: list[Station], together: frozenset[str]) -> list[Unit]:
+    """Every unit after those that send to it; sinks as early as possible, so that they read before siblings write."""
+    units: list[Unit] = [station for station in stations if station.name not in together]
+    if together:
+        units.append(DepthFirst([station for station in stations if station.name in together]))
+    place = {station.name: (bool(station.edges.leaving), at) for at, station in enumerate(stations)}
+    ordered: list[Unit] = []
+    done: set[str] = set()
+    while units:
+        ready = [unit for unit in units if unit.hears <= done]
+        unit = min(ready, key=lambda unit: min(place[name] for name in unit.names))
+        units.remove(unit)
+        ordered.append(unit)
+        done |= unit.names
+    return ordered
+
+
+def _share(units: list[Unit], edges: Iterable[Edges], sinks: set[str]) -> None:
+    """Where rows go several ways, all units but the last to run get a copy. Sinks only read, and run first."""
+    turn = {name: place for place, unit in enumerate(units) for name in unit.names}
+    for several in edges:
+        last = max(several.leaving, key=lambda edge: (turn[edge.child], edge.position), default=None)
+        for edge in several.leaving:
+            edge.copies = edge is not last and edge.child not in sinks

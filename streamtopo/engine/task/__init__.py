@@ -1,0 +1,1 @@
+"""A task: one subtopology on one partition."""

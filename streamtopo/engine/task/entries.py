@@ -1,0 +1,107 @@
+"""What a worker has done since its last commit. If a step fails, it is repeated: at once, or record by record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+from streamtopo.engine.program.punctuation import Schedule
+from streamtopo.engine.task.inputs import Reject
+from streamtopo.engine.task.rounds import Round
+from streamtopo.engine.task.task import Failed, Task
+from streamtopo.errors import FailedRecord
+
+
+class Entry(Protocol):
+    """Something a task did."""
+
+    def remembered(self) -> Entry:
+        """The form to keep until the commit."""
+        ...
+
+    def run(self, *, fresh: bool) -> None: ...
+
+    def run_carefully(self, reject: Reject) -> None:
+        """The same, record by record. One that fails is undone alone; then `reject` decides whether to continue."""
+        ...
+
+
+@dataclass(frozen=True)
+class RoundEntry:
+    task: Task
+    round: Round
+
+    def remembered(self) -> Entry:
+        return RoundEntry(self.task, self.round.raw())
+
+    def run(self, *, fresh: bool) -> None:
+        self.task.run(self.round, fresh=fresh)
+        for schedule in _due_on_stream_time(self.task):
+            self.task.punctuate(schedule, self.task.progress.time)
+
+    def run_carefully(self, reject: Reject) -> None:
+        for single in self.round.singles():
+            (part,) = single.parts
+            self.task.attempt(partial(self.task.run, single, fresh=True), part.failed, reject)
+            self.task.passed(single)
+            for schedule in _due_on_stream_time(self.task):
+                _punctuate_carefully(self.task, schedule, self.task.progress.time, "stream time", reject)
+
+
+@dataclass(frozen=True)
+class TickEntry:
+    """Punctuations that were due by the wall clock."""
+
+    task: Task
+    now: int
+
+    def remembered(self) -> Entry:
+        return self
+
+    def run(self, *, fresh: bool) -> None:
+        while schedule := self.task.due("wall_clock", self.now):
+            self.task.punctuate(schedule, self.now)
+
+    def run_carefully(self, reject: Reject) -> None:
+        while schedule := self.task.due("wall_clock", self.now):
+            _punctuate_carefully(self.task, schedule, self.now, "wall clock", reject)
+
+
+@dataclass(frozen=True)
+class IdleEntry:
+    """Stream time moved on with the wall clock, because there were no records."""
+
+    task: Task
+    time: int
+
+    def remembered(self) -> Entry:
+        return self
+
+    def run(self, *, fresh: bool) -> None:
+        self.task.advance(self.time)
+        for schedule in _due_on_stream_time(self.task):
+            self.task.punctuate(schedule, self.task.progress.time)
+
+    def run_carefully(self, reject: Reject) -> None:
+        """If it fails, stream time is unchanged, and the wait starts again."""
+        failed = _failed_call(self.task, f"idle until stream time {self.time}")
+        self.task.attempt(partial(self.task.advance, self.time), failed, reject)
+        for schedule in _due_on_stream_time(self.task):
+            _punctuate_carefully(self.task, schedule, self.task.progress.time, "stream time", reject)
+
+
+def _due_on_stream_time(task: Task) -> Iterator[Schedule]:
+    while schedule := task.due("stream_time", task.progress.time):
+        yield schedule
+
+
+def _punctuate_carefully(task: Task, schedule: Schedule, now: int, clock: str, reject: Reject) -> None:
+    failed = _failed_call(task, f"the punctuation at {clock} {now}")
+    if not task.attempt(partial(task.punctuate, schedule, now), failed, reject):
+        task.skip(schedule, now)
+
+
+def _failed_call(task: Task, call: str) -> Failed:
+    return lambda node, cause: FailedRecord(node, cause, str(task.id), call=call)

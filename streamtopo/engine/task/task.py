@@ -1,0 +1,279 @@
+"""One subtopology on one partition: its inputs, its stores and its program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from typing import NamedTuple
+
+from streamtopo.engine.program.outbox import Outbox
+from streamtopo.engine.program.program import Program
+from streamtopo.engine.program.punctuation import Schedule
+from streamtopo.engine.program.stations import Failure
+from streamtopo.engine.task.ahead import ANY, ClockLimit, limit_of, warn_of_clock
+from streamtopo.engine.task.context import TaskContext
+from streamtopo.engine.task.inputs import Input, Reject
+from streamtopo.engine.task.options import TaskId, TaskOptions
+from streamtopo.engine.task.progress import Progress
+from streamtopo.engine.task.rounds import Round, take
+from streamtopo.errors import FailedRecord
+from streamtopo.processors import Clock
+from streamtopo.records import Batch, Columns, Position, TopicPartition
+from streamtopo.stores import Store
+from streamtopo.stores.rows.state import State
+from streamtopo.topology import Topology
+from streamtopo.topology.nodes import ProcessorNode, Subtopology
+
+Failed = Callable[[str, BaseException], FailedRecord]
+"""Takes a node and the exception that it raised; returns the record, or call, that it failed on."""
+
+
+class TaskChanges(NamedTuple):
+    """What one task adds to a commit."""
+
+    rows: dict[bytes, bytes | None]
+    changelogs: dict[str, list[Columns]]
+    rejected: list[FailedRecord]
+    """Records that failed and are left out; this commit passes them."""
+    taken_at: int
+
+
+class Task:
+    def __init__(
+        self,
+        id: TaskId,
+        topology: Topology,
+        subtopology: Subtopology,
+        store: Store,
+        outbox: Outbox,
+        options: TaskOptions,
+    ) -> None:
+        self.id = id
+        self.inputs: dict[TopicPartition, Input] = {}
+        self.store = store
+        self.states = {
+            spec.name: State(spec, store, cached=spec.cached and options.cache > 0) for spec in subtopology.stores
+        }
+        self.progress = Progress(options.wall_clock)
+        self.clock_limit = ClockLimit(limit_of(subtopology.sources, options.ahead), options.clock_set)
+        self._topology = topology
+        self._subtopology = subtopology
+        self._outbox = outbox
+        self._options = options
+        self._round_size = min([options.chunk, *_limits(subtopology)])
+        """The largest number of rows in a round."""
+        self._rejected: list[FailedRecord] = []
+        """Records on which steps failed since the last commit."""
+        self.context = self._new_context()
+        self._opened = ExitStack()
+        """Closes the program, if there is one."""
+
+    # -- inputs
+
+    def open(self, partitions: Mapping[TopicPartition, Position]) -> None:
+        """Start from these positions. The stores are restored by now."""
+        for partition, position in sorted(partitions.items()):
+            source = next(s for s in self._subtopology.sources if s.reads(_described(self._topology, partition.topic)))
+            ahead = self._options.ahead.get(source.name, ANY)
+            place = self.progress.open(partition, position)
+            self.inputs[partition] = Input(source, partition, str(self.id), place, self.progress.left_out, ahead)
+        self.progress.write()
+        self.progress.commit()
+        self._begin()
+        bound = self.progress.clocks.bound.time = self.clock_limit.latest(now := self._options.wall_clock())
+        if self.progress.clocks.times() and self.progress.time > bound:
+            warn_of_clock(str(self.id), self.progress.time, now)
+
+    def add(self, batch: Batch, reject: Reject) -> None:
+        one = self.inputs[batch.source]
+        one.add(batch, reject, self.clock_limit.judged(self._options.wall_clock()))
+        one.pass_left_out()
+
+    def pass_left_out(self) -> None:
+        """All rounds were done again: move past the records that were left out after them."""
+        for one in self.inputs.values():
+            one.pass_left_out()
+
+    def take(self, ends: Mapping[TopicPartition, int]) -> Round | None:
+        """The next round, if it is known which rows it has."""
+        inputs = list(self.inputs.values())
+        for one in inputs:
+            if one.poison is not None and not one.waiting.offsets:
+                raise one.poison
+        if not any(one.waiting.offsets for one in inputs):
+            return None
+        due, now = self.progress.punctuations.next_due("stream_time"), self._options.wall_clock()
+        bound = self.clock_limit.latest(now)
+        taken = take(inputs, ends, limit=self._round_size, time=self.progress.time, due=due, bound=bound)
+        for part in taken.parts if taken is not None else ():
+            if part.ahead:
+                first = part.ahead[0]
+                offset, time = part.rows.offsets[first], part.rows.timestamps[first]
+                self.clock_limit.passed(len(part.ahead), part.input.partition, offset, time, now)
+        return taken
+
+    # -- processing
+
+    def run(self, round: Round, *, fresh: bool = False) -> None:
+        """Pass the rows of a round through the program; `fresh` if they have been through it before."""
+        self.progress.clocks.bound.time = round.bound
+        self.progress.moved()
+        shape = self._program.shape
+        self.context.begin(round)
+        try:
+            self._program.run(round.chunks(fresh=fresh, ordered=shape.ordered, paths=shape.paths))
+        finally:
+            self.context.end()  # processors refer to it in cycles, and would keep the rows in memory
+        self.passed(round)
+        self.progress.time = max(self.progress.time, round.time)
+
+    def passed(self, round: Round) -> None:
+        """The round is processed, or left out."""
+        for part in round.parts:
+            part.input.place.move(part.next_offset, part.time)
+
+    def advance(self, time: int) -> None:
+        """Move stream time forward without a record."""
+        bound = self.progress.clocks.bound
+        self.progress.moved()
+        self.progress.time = max(self.progress.time, time)
+        bound.time = max(bound.time, time)
+        self._program.advance(time)
+
+    def punctuate(self, schedule: Schedule, now: int) -> None:
+        schedule.passed(now)
+        if schedule.clock == "wall_clock":
+            self.progress.clocks.bound.time = self.clock_limit.latest(now)
+        self._program.punctuate(schedule.node, now, lambda: schedule.callback(now))
+
+    def skip(self, schedule: Schedule, now: int) -> None:
+        """A call failed and was undone; do not repeat it for this time."""
+        self.progress.punctuations.skip(schedule.name, now)
+
+    def due(self, clock: Clock, now: int) -> Schedule | None:
+        return self.progress.punctuations.due(clock, now)
+
+    # -- commit and rollback
+
+    def before_commit(self) -> None:
+        self._program.before_commit()
+
+    def take_changes(self) -> TaskChanges:
+        self.progress.write()
+        rows: dict[bytes, bytes | None] = {}
+        changelogs = {}
+        for name, state in self.states.items():
+            changed, logged = state.take_changes()
+            rows.update(changed)
+            if any(columns.keys for columns in logged):
+                changelogs[name] = logged
+        return TaskChanges(rows, changelogs, self._rejected_before(), self._options.wall_clock())
+
+    def _rejected_before(self) -> list[FailedRecord]:
+        """Only up to the positions of the inputs. If this worker ends, records after them are read again."""
+        inputs = self.inputs.values()
+        undecoded = [failed for one in inputs for failed in one.rejected if failed.offset < one.place.offset]
+        return undecoded + self._rejected
+
+    def changelog(self, store: str) -> TopicPartition:
+        return TopicPartition(self._topology.changelog_of(store), self.id.partition)
+
+    def write(self, changes: TaskChanges, ends: Mapping[TopicPartition, int]) -> None:
+        """Write the changes to the store, now that the log has them.
+
+        `taken_at` tells the store how old they are: the process may have been stopped since they were taken. Meanwhile
+        others may have written deletions to the changelog that compaction has removed by now.
+        """
+        reached = {name: ends[self.changelog(name)] for name in changes.changelogs if self.changelog(name) in ends}
+        if changes.rows or reached:
+            self.store.write(changes.rows, reached, as_of=changes.taken_at)
+        for state in self.states.values():
+            state.expiry.drop()
+
+    def committed(self) -> None:
+        for state in self.states.values():
+            state.committed()
+        self._rejected = []
+        for one in self.inputs.values():
+            one.rejected = [failed for failed in one.rejected if failed.offset >= one.place.offset]
+        self.progress.commit()
+
+    def rollback(self, *, hold_back: bool = True) -> None:
+        """Undo everything since the last commit; rows that wait in the inputs stay there.
+
+        Without `hold_back` caches hold nothing back until the next commit, so that a failure shows at its record.
+        """
+        self._rejected = []
+        for state in self.states.values():
+            state.rollback(hold_back=hold_back)
+        self._opened.close()
+        self.progress.rollback()
+        self._begin()
+
+    def close(self) -> None:
+        self._opened.close()
+        self.store.close()
+
+    def _begin(self) -> None:
+        """Make a new program with new processors, which remember nothing."""
+        self.context = self._new_context()
+        self._program = Program(
+            self._subtopology,
+            self.context,
+            self._outbox,
+            self.context.sink,
+            depth_first=self._options.depth_first,
+            before_sending=self._check,
+        )
+        self._opened.callback(self._program.close)
+
+    def _new_context(self) -> TaskContext:
+        return TaskContext(self.id, self._topology, self.states, self.progress, self._outbox, self._options)
+
+    # -- one record at a time, to find the one that fails
+
+    def attempt(self, act: Callable[[], object], failed: Failed, reject: Reject) -> bool:
+        """Do something. If it fails, undo only that; `reject` decides whether to continue. True if it succeeded."""
+        for state in self.states.values():
+            state.mark()
+        self.progress.mark()
+        try:
+            act()
+            return True
+        except Failure as failure:
+            self._undo()
+            self._leave_out(failed(failure.node, failure.__cause__ or failure), reject)
+            return False
+        finally:
+            for state in self.states.values():
+                state.unmark()
+
+    def _leave_out(self, failed: FailedRecord, reject: Reject) -> None:
+        """A method of its own: frames of the traceback must not refer to `failed`, or all their rows stay in memory."""
+        reject(failed)
+        self._rejected.append(failed)
+
+    def _undo(self) -> None:
+        for state in self.states.values():
+            state.undo()
+        self._opened.close()
+        self.progress.undo()
+        self._begin()
+
+    def _check(self) -> None:
+        """Find values that their store cannot hold while the record that caused them is known."""
+        for name, state in self.states.items():
+            try:
+                state.check()
+            except Exception as error:
+                raise Failure(f"store {name}", error) from error
+
+
+def _described(topology: Topology, topic: str) -> str:
+    """The name of a topic in the topology, where internal topics have no application id."""
+    return next((name for name in topology.repartitions if topology.topic_of(name) == topic), topic)
+
+
+def _limits(subtopology: Subtopology) -> list[int]:
+    operators = [node.operator for node in subtopology.nodes if isinstance(node, ProcessorNode)]
+    return [operator.at_once for operator in operators if operator.at_once is not None]

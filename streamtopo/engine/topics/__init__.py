@@ -1,0 +1,1 @@
+"""The topics of a topology on a log: planned, created, purged and reset."""

@@ -1,0 +1,184 @@
+"""The topics of one topology on one log: planned, created if they are internal, and checked while workers run."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+
+from streamtopo.engine.compatibility.accepted_changes import fitted
+from streamtopo.engine.compatibility.fingerprint import Fingerprint, entries_of, note_of
+from streamtopo.engine.plan import AFTER, DELETIONS, Plan, absent, difference, missing, plan
+from streamtopo.engine.topics.spacing import Spacing
+from streamtopo.errors import PartitionError
+from streamtopo.logs import Log, Topic
+from streamtopo.logs.topics import check_equal
+from streamtopo.settings.config import WorkerConfig
+from streamtopo.topology import Topology
+
+logger = logging.getLogger("streamtopo")
+
+_BETWEEN_CHECKS = 1.0
+"""Seconds at least between two checks whether the topics still exist."""
+_REST = 50
+"""The pause between two looks at the topics is this multiple of what a look takes: long on a large cluster."""
+_PAUSE = 0.1
+
+
+class Topics:
+    def __init__(self, topology: Topology, log: Log, config: WorkerConfig) -> None:
+        self._topology = topology
+        self._patterns = any(source.pattern for source in topology.sources)
+        self._log = log
+        self._config = config
+        self._creates = 0 if config.no_create else config.create_topics
+        self._counts: dict[str, int] = {}
+        self._news = Spacing(config, _REST)
+        self._checks = Spacing(config, _REST, least=_BETWEEN_CHECKS)
+        self._fingerprint = Fingerprint({})
+        self.plan = self._prepare(accept=config.accept_changes)
+
+    def emptied(self, store: str) -> int:
+        """How often an accepted change has emptied the store."""
+        return self._fingerprint.emptied.get(store, 0)
+
+    def refresh(self) -> bool:
+        """Plan again if a source has a pattern and the topics have changed; true if so."""
+        if self._checks.due:
+            self.check()
+        if not self._patterns or not self._news.due or self._look().keys() == self._planned_for:
+            return False
+        self.plan = self._prepare(accept=False)  # while tasks are running, nothing can be deleted
+        return True
+
+    def _look(self) -> Mapping[str, Topic]:
+        with self._news.look():
+            return self._log.topics()
+
+    def check(self) -> None:
+        """Raise an error if a topic is gone: without it there is no work, which would look like having caught up."""
+        with self._checks.look():
+            existing = self._log.topics()
+        for name, (kind, topic) in self._used.items():
+            if name not in existing or existing[name].id != topic.id:
+                raise _deleted(kind, name, again=name in existing)
+            if existing[name].partitions != topic.partitions:
+                raise _resized(kind, topic, existing[name].partitions)
+
+    def partitions(self, topic: str) -> int:
+        if topic not in self._counts:
+            if self._creates and topic not in self._log.topics():
+                self._log.create(Topic(topic, self._creates))
+            self._counts = {name: known.partitions for name, known in self._log.topics().items()}
+        if topic not in self._counts:
+            raise PartitionError(
+                f'topic "{topic}" does not exist; create it first: streamtopo topics create {topic} --partitions 4'
+            )
+        return self._counts[topic]
+
+    def _prepare(self, *, accept: bool) -> Plan:
+        """Plan, create what is missing, and compare with what an earlier version left behind."""
+        self._create_missing()
+        keep_deletions = self._config.keep_deletions or self._log.keeps_deletions
+        planned = plan(self._topology, dict(self._log.topics()), keep_deletions)
+        self._fingerprint = Fingerprint(entries_of(self._topology, planned))
+        if not (self._config.no_create and self._config.accept_changes):  # there may be no right to read the note
+            self._fingerprint = fitted(self._topology, self._log, self._fingerprint.entries, accept=accept)
+        existing = dict(self._log.topics())
+        for topic in planned.internal:
+            self._have(topic, existing.get(topic.name))
+        if not self._config.no_create:
+            self._log.write_note(note_of(self._topology), self._fingerprint.text())
+        self._planned_for = existing.keys() | {topic.name for topic in planned.internal}
+        self._used = self._kinds_and_topics(planned)
+        return planned
+
+    def _have(self, internal: Topic, existing: Topic | None) -> None:
+        if not self._config.no_create:
+            self._log.create(self._as_it_is(internal, existing))
+        elif existing is None:
+            raise _not_created(internal)
+        else:
+            check_equal(existing, self._as_it_is(internal, existing))
+
+    def _as_it_is(self, internal: Topic, existing: Topic | None) -> Topic:
+        if existing is not None:
+            # Created by a version, or for a log, without these settings, and no other ones were requested.
+            unasked = ({AFTER} if self._config.keep_deletions else {AFTER, DELETIONS}) - existing.config.keys()
+            internal = internal._replace(config={k: v for k, v in internal.config.items() if k not in unasked})
+        return _as_it_is(internal, existing)
+
+    def _create_missing(self) -> None:
+        for name, kind in (self._missing() if self._creates else self._still_missing()).items():
+            if not self._creates:
+                raise absent(kind, name)
+            self._log.create(Topic(name, self._creates))
+            logger.info('created %s topic "%s" with %d partitions', kind, name, self._creates)
+
+    def _missing(self) -> dict[str, str]:
+        return missing(self._topology, self._log.topics())
+
+    def _still_missing(self) -> dict[str, str]:
+        """The topics that are still missing after the time to wait for them."""
+        deadline = time.monotonic() + self._config.wait_for_topics / 1000
+        waited_for: dict[str, str] = {}
+        while (gone := self._missing()) and time.monotonic() < deadline:
+            if gone != waited_for:
+                logger.info("waiting for %s", ", ".join(f'{kind} topic "{name}"' for name, kind in gone.items()))
+                waited_for = gone
+            time.sleep(_PAUSE)
+        return gone
+
+    def _kinds_and_topics(self, planned: Plan) -> dict[str, tuple[str, Topic]]:
+        """All topics that must stay; topics that match a pattern may come and go."""
+        kinds = missing(self._topology, {}) | {topic.name: "internal" for topic in planned.internal}
+        existing = self._log.topics()
+        for name, kind in kinds.items():
+            if name not in existing:  # deleted a moment ago
+                raise absent(kind, name)
+        return {name: (kind, existing[name]) for name, kind in kinds.items()}
+
+
+def _not_created(topic: Topic) -> PartitionError:
+    config = "".join(f" --config {name}={value}" for name, value in topic.config.items())
+    return PartitionError(
+        f'internal topic "{topic.name}" does not exist; create it (streamtopo topics create '
+        f"{topic.name} --partitions {topic.partitions}{config}), or start without --no-create (no_create=True)"
+    )
+
+
+def _as_it_is(topic: Topic, existing: Topic | None) -> Topic:
+    """An internal topic keeps the config it was created with, unless the topology needs another one."""
+    if existing is None or dict(existing.config) == dict(topic.config):
+        return topic
+    if found := difference(existing, topic):
+        kept, needed = found
+        raise PartitionError(
+            f'internal topic "{topic.name}" exists with {kept}, but the topology needs {needed}; save what '
+            f"you need from it, delete it (streamtopo topics delete {topic.name}), and start again"
+        )
+    if existing.config_known:
+        logger.warning(
+            'internal topic "%s" keeps the config %s it was created with; a new one would have %s',
+            topic.name,
+            dict(existing.config),
+            dict(topic.config),
+        )
+    return topic._replace(config=existing.config)
+
+
+def _resized(kind: str, topic: Topic, partitions: int) -> PartitionError:
+    return PartitionError(
+        f'{kind} topic "{topic.name}" has {partitions} partitions now, and had {topic.partitions} when the worker '
+        "started, so keys go to other partitions; start the worker again, after streamtopo reset if it has state by key"
+    )
+
+
+def _deleted(kind: str, topic: str, *, again: bool) -> PartitionError:
+    lost = f'{kind} topic "{topic}" was deleted while the worker was running'
+    if again:
+        return PartitionError(f"{lost}, and created again; start the worker again to use the new one")
+    if kind == "internal":
+        return PartitionError(f"{lost}; start the worker again to create an empty one")
+    create = f"streamtopo topics create {topic} --partitions 4"
+    return PartitionError(f"{lost}; create it again ({create}), and start the worker")

@@ -1,0 +1,1 @@
+"""The worker: the loop, the order of a commit, and when to commit."""

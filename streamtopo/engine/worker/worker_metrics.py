@@ -1,0 +1,52 @@
+"""The metrics of a worker: current ones for its own thread, and those of a moment ago for other threads."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+
+from streamtopo.engine.assignment.tasks import Tasks
+from streamtopo.engine.metrics import Metrics
+from streamtopo.engine.worker.pace import Pace
+from streamtopo.engine.worker.policy import Rejections
+
+_BETWEEN = 0.1
+"""Seconds for which other threads get the same metrics."""
+
+
+class WorkerMetrics:
+    def __init__(self, tasks: Tasks, pace: Pace, rejections: Rejections) -> None:
+        self._tasks = tasks
+        self._pace = pace
+        self._rejections = rejections
+        self._shown = self._measure()
+        self._next = 0.0
+        self.begin()
+
+    def begin(self) -> None:
+        """From now on, this is the thread of the worker."""
+        self._thread = threading.get_ident()
+
+    def now(self) -> Metrics:
+        return self._measure() if threading.get_ident() == self._thread else self._shown
+
+    def update(self) -> None:
+        if time.monotonic() >= self._next:
+            self._shown, self._next = self._measure(), time.monotonic() + _BETWEEN
+
+    def _measure(self) -> Metrics:
+        dropped = Counter(self._tasks.dropped_before)
+        for task in self._tasks.ready.values():
+            dropped.update(task.progress.all_dropped())
+        return Metrics(
+            tasks=tuple(str(id) for id in sorted(self._tasks.ready)),
+            restoring=self._tasks.restoring(),
+            records=self._pace.records,
+            lag=self._tasks.lag(),
+            commits=self._pace.commits,
+            commit_ms=self._pace.commit_ms,
+            skipped=self._rejections.skipped,
+            dropped=dict(dropped),
+            ahead=self._tasks.ahead_before + sum(task.clock_limit.beyond for task in self._tasks.ready.values()),
+        )

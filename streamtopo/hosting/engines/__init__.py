@@ -1,0 +1,1 @@
+"""The engine of an app: in threads, or in processes of its own."""

@@ -1,0 +1,1 @@
+"""Retention and compaction of the embedded log."""

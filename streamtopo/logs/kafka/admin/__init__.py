@@ -1,0 +1,1 @@
+"""Requests about a cluster: its topics, the offsets of their partitions, and its groups."""

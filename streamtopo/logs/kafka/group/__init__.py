@@ -1,0 +1,1 @@
+"""Members of a group on Kafka: what they own, read and write."""

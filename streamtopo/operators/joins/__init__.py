@@ -1,0 +1,1 @@
+"""Steps that join streams and tables."""

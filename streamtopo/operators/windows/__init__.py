@@ -1,0 +1,1 @@
+"""Aggregations in windows of time."""

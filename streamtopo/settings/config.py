@@ -1,0 +1,98 @@
+"""The options of a worker, for code, the command line, the environment and pyproject.toml."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from streamtopo.errors import ConfigError
+from streamtopo.settings.options import (
+    bytes_size,
+    choice,
+    duration,
+    duration_or_none,
+    flag,
+    options_of,
+    text,
+    whole_number,
+)
+
+
+class OnError(Enum):
+    """What to do with a record that a step or a serde fails on."""
+
+    FAIL = "fail"
+    SKIP = "skip"
+
+
+class Guarantee(Enum):
+    """How often a record takes effect if something fails."""
+
+    EXACTLY_ONCE = "exactly-once"
+    AT_LEAST_ONCE = "at-least-once"
+
+
+@dataclass(frozen=True)
+class WorkerConfig:
+    """Durations are in milliseconds, sizes in bytes. The descriptions are those of `--help`."""
+
+    state_dir: str = text(".streamtopo/state", "Directory of the stores, with a subdirectory for each application.")
+    commit_interval: int = duration("100ms", "Time between commits under load. Caught-up workers commit sooner.")
+    commit_pause: int = duration("1ms", "Minimum pause between commits when caught up.")
+    cache: int = bytes_size("10MB", "Size of the record cache of a worker. 0 forwards every update.")
+    memory: int = bytes_size("256MB", "Memory limit for all stores of a process together.")
+    """For rows in memory, RocksDB's block cache and write buffers, and compaction of the embedded log."""
+    chunk: int = whole_number(10_000, "Maximum number of records in a round.", least=1)
+    """Results do not depend on it."""
+    on_error: OnError = choice(OnError.FAIL, "What to do with a record that fails: stop, or skip it.")
+    guarantee: Guarantee = choice(
+        Guarantee.EXACTLY_ONCE,
+        "Processing guarantee. at-least-once is faster on Kafka; on other logs both are the same.",
+    )
+    idle_advance: int = duration(
+        "0ms", "Advance stream time with the wall clock after this long without records. 0: never."
+    )
+    max_ahead: int | None = duration_or_none(
+        "1h", "Records further ahead of the wall clock than this do not advance stream time. none: all do."
+    )
+    create_topics: int = whole_number(
+        0, "Create missing topics with this number of partitions. 0: do not create them.", least=0
+    )
+    no_create: bool = flag("Create no topics at all; the internal topics must exist, too.")
+    """Also not the topic for the fingerprint of the topology."""
+    wait_for_topics: int = duration("0ms", "How long to wait for missing topics.")
+    accept_changes: bool = flag("Start even if the topology no longer fits its stored state. Delete what does not fit.")
+    keep_deletions: int = duration(
+        "0ms", "How long new changelogs keep deletions. 0: 10 minutes (embedded), or the Kafka cluster's setting."
+    )
+    close_timeout: int = duration("30s", "How long the last commit may take after a signal before it is abandoned.")
+
+    @property
+    def row_memory(self) -> int:
+        """The part of the memory for rows that are read without access to the disk: 100,000 short rows with 256 MB."""
+        return self.memory // 6
+
+    @property
+    def compaction_memory(self) -> int:
+        """The part of the memory for compaction of the embedded log, by one process at a time."""
+        return self.memory // 8
+
+    @property
+    def exactly_once(self) -> bool:
+        return self.guarantee is Guarantee.EXACTLY_ONCE
+
+
+OPTIONS = options_of(WorkerConfig)
+"""By the names of fields."""
+
+
+def config_of(**options: Any) -> WorkerConfig:
+    """Options as people write them: "100ms", "10MB", "skip".
+
+    >>> config_of(commit_interval="1s", cache="64MB", on_error="skip").cache
+    64000000
+    """
+    for name in options.keys() - OPTIONS:
+        raise ConfigError(f'there is no option "{name}"; the options are {", ".join(sorted(OPTIONS))}')
+    return WorkerConfig(**{name: OPTIONS[name].parsed(name, value) for name, value in options.items()})

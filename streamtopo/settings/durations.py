@@ -1,0 +1,31 @@
+"""Durations as people write them: "250ms", "10s", a timedelta, or milliseconds as an int."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+from streamtopo.errors import ConfigError
+
+type_names = "a string like '250ms', '10s', '5m', '1h' or '1d', a timedelta, or milliseconds as an int"
+Duration = str | int | timedelta
+
+_UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_PATTERN = re.compile(r"(\d{1,15}(?:\.\d+)?)\s*(ms|s|m|h|d)")
+"""The number of digits is limited so that times stay in the range of clocks."""
+
+
+def milliseconds(duration: Duration) -> int:
+    """The duration in whole milliseconds.
+
+    >>> milliseconds("1.5s"), milliseconds("5m"), milliseconds(20)
+    (1500, 300000, 20)
+    """
+    if isinstance(duration, timedelta):
+        return duration // timedelta(milliseconds=1)
+    if isinstance(duration, int) and not isinstance(duration, bool):
+        return duration
+    match = _PATTERN.fullmatch(duration.strip()) if isinstance(duration, str) else None
+    if match is None:
+        raise ConfigError(f"{duration!r} is not a duration; give {type_names}")
+    return round(float(match[1]) * _UNITS[match[2]])

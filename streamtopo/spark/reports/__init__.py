@@ -1,0 +1,1 @@
+"""Reports: charts of tables, and the differences that reconciliation finds."""

@@ -1,0 +1,1 @@
+"""Rollups: tables that each run brings up to date from new records."""

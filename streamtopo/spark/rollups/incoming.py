@@ -1,0 +1,170 @@
+"""The input of a run of a rollup: the new records, the spans of time that they touch, and frames of these."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import VariantType
+
+from streamtopo.errors import StreamtopoError
+from streamtopo.logs.embedded.arrow_log import LEAST, TimestampRange
+from streamtopo.records import TopicPartition
+from streamtopo.spark.declarations import Input, Rollup
+from streamtopo.spark.rollups.buckets import number_of, shown
+from streamtopo.spark.rollups.tables import Manifest
+from streamtopo.spark.topics.topics import Extent, Span, Topics
+from streamtopo.spark.topics.typed import CORRUPT, newest, typed
+
+Ranges = Mapping[TopicPartition, Span]
+Extents = Mapping[str, Mapping[int, Extent]]
+BUCKET = "_bucket"
+COMMIT_BYTES = 1 << 30
+"""How much of the log one commit reads, if several commits are allowed."""
+_FIRST, _LAST = -62_135_596_800_000, 253_402_300_799_999
+"""The years 1 to 9999."""
+
+
+@dataclass
+class Touched:
+    """The buckets that new records touch; `corrupt` is the number of new records that are left out."""
+
+    records: int = 0
+    corrupt: int = 0
+    buckets: dict[int, dict[str, int]] = field(default_factory=dict)
+    """By the number of the bucket: for each partition, the first offset of the new records in it."""
+
+
+class Incoming:
+    def __init__(self, rollup: Rollup, topics: Topics) -> None:
+        self._rollup = rollup
+        self._topics = topics
+        self.since: int | None = None
+        """The start of a bucket, in milliseconds; older records are left out."""
+
+    def extents(self) -> Extents:
+        return self._topics.extents(one.topic for one in self._rollup.inputs)
+
+    def new(self, manifest: Manifest, extents: Extents, *, several: bool) -> Ranges:
+        """The offsets that no commit has read yet: all of them, or about a gigabyte."""
+        size = COMMIT_BYTES // sum(map(len, extents.values()))
+        found = {}
+        for source, extent in _parts(extents):
+            start = manifest.offsets[str(source)][1] if str(source) in manifest.offsets else extent.start
+            if start < extent.start:
+                raise StreamtopoError(
+                    f"records {start} to {extent.start - 1} of {source} were deleted before rollup "
+                    f'"{self._rollup.name}" read them; keep them longer (retention.ms), and remove its directory to '
+                    "compute it again from what there is"
+                )
+            if start > extent.end:
+                raise StreamtopoError(
+                    f'rollup "{self._rollup.name}" has read {source} up to offset {start}, and it ends at '
+                    f"{extent.end}: the log is an older copy; remove the rollup's directory to compute it again"
+                )
+            if start < extent.end:
+                end = self._topics.portion(source, extent, start, size) if several else extent.end
+                found[source] = (start, end)
+        return found
+
+    def touched(self, ranges: Ranges) -> Touched:
+        found = Touched()
+        for one in self._rollup.inputs:
+            if spans := _spans(ranges, one.topic):
+                self._touch(one, spans, found)
+        return found
+
+    def _touch(self, one: Input, spans: Mapping[int, Span], found: Touched) -> None:
+        bad = F.col(BUCKET).isNull() | F.col(CORRUPT).isNotNull()
+        grouped = self._records(one, spans, self._times(one)).groupBy(BUCKET, "partition")
+        rows = grouped.agg(F.count("*").alias("n"), F.min("offset").alias("first"), F.count_if(bad).alias("bad"))
+        for row in rows.collect():
+            found.records += row.n
+            found.corrupt += row.bad
+            if row[BUCKET] is not None:
+                part = str(TopicPartition(one.topic, row.partition))
+                found.buckets.setdefault(row[BUCKET], {})[part] = row["first"]
+
+    # -- the arguments of the rollup's function
+
+    def frames(self, manifest: Manifest, ranges: Ranges, touched: Touched) -> list[DataFrame]:
+        """New records if results are merged, else all records of the buckets that they touch; then the tables."""
+        spans = ranges if self._rollup.merge else self._touched_spans(manifest, touched)
+        inputs = [self._frame(one, _spans(spans, one.topic), list(touched.buckets)) for one in self._rollup.inputs]
+        return [*inputs, *self.tables()]
+
+    def tables(self) -> list[DataFrame]:
+        return [self._table(one) for one in self._rollup.tables]
+
+    def _frame(self, one: Input, spans: Mapping[int, Span], buckets: list[int]) -> DataFrame:
+        every, times = self._rollup.every, self._times(one)
+        if one.timestamp is None:
+            times = TimestampRange(max(times.first, every.start(min(buckets))), every.start(max(buckets) + 1) - 1)
+        records = self._records(one, spans, times, whole=True)
+        records = records.where(F.col(BUCKET).isin(buckets) & F.col(CORRUPT).isNull()).drop(CORRUPT)
+        return records.withColumn(self._rollup.bucket, shown(F.col(BUCKET), every)).drop(BUCKET)
+
+    def _table(self, one: Input) -> DataFrame:
+        extents = self._topics.extents([one.topic])[one.topic]
+        records = self._topics.read(
+            one.topic, {number: (extent.start, extent.end) for number, extent in extents.items()}
+        )
+        return newest(typed(records, *one.types).where(F.col(CORRUPT).isNull()))
+
+    def _touched_spans(self, manifest: Manifest, touched: Touched) -> Ranges:
+        """For each partition with records of a touched bucket, the offsets from the first of them."""
+        starts: dict[str, int] = {}
+        extents = {str(source): (source, extent) for source, extent in _parts(self.extents())}
+        for number, firsts in touched.buckets.items():
+            for source, first in (firsts | manifest.bucket(number).first).items():
+                if first < extents[source][1].start:
+                    raise StreamtopoError(
+                        f"new records belong to {self._rollup.bucket} {self._rollup.every.shown(number)}, and older "
+                        f'ones of it were deleted from {source}, so that rollup "{self._rollup.name}" cannot compute '
+                        "it again; declare merge=, or keep records longer (retention.ms)"
+                    )
+                starts[source] = min(first, starts.get(source, first))
+        return {extents[name][0]: (start, manifest.offsets[name][1]) for name, start in starts.items()}
+
+    # -- records
+
+    def _times(self, one: Input) -> TimestampRange:
+        return TimestampRange(LEAST if self.since is None or one.timestamp else self.since)
+
+    def _records(
+        self, one: Input, spans: Mapping[int, Span], times: TimestampRange, *, whole: bool = False
+    ) -> DataFrame:
+        return self.typed(one, self._topics.read(one.topic, spans, times, whole=whole))
+
+    def typed(self, one: Input, records: DataFrame) -> DataFrame:
+        """The records with the numbers of their buckets: null if a table cannot show the year of the time."""
+        records = typed(records, *one.types)
+        if one.timestamp is not None:
+            records = records.withColumn("timestamp", F.timestamp_millis(_own_time(records, one.timestamp)))
+        every, millis = self._rollup.every, F.unix_millis("timestamp")
+        inside = F.col("timestamp").isNotNull() & millis.between(_FIRST, _LAST)
+        records = records.withColumn(BUCKET, F.when(inside, number_of(millis, every)))
+        if one.timestamp is not None and self.since is not None:
+            records = records.where(F.coalesce(millis >= self.since, F.lit(True)))
+        return records
+
+
+def _own_time(records: DataFrame, name: str) -> Column:
+    """The time in milliseconds; null if it is missing or negative, because the engine skips such records."""
+    if isinstance(records.schema["value"].dataType, VariantType):
+        time = F.try_variant_get("value", f"$.{name}", "long")
+    else:
+        time = F.col(f"value.`{name}`").try_cast("long")
+    return F.when(time.between(0, _LAST), time)
+
+
+def _parts(extents: Extents) -> Iterator[tuple[TopicPartition, Extent]]:
+    for topic, partitions in extents.items():
+        for number, extent in partitions.items():
+            yield TopicPartition(topic, number), extent
+
+
+def _spans(ranges: Ranges, topic: str) -> dict[int, Span]:
+    return {source.partition: span for source, span in ranges.items() if source.topic == topic}

@@ -1,0 +1,178 @@
+"""A rollup as a query of Structured Streaming: Spark keeps state and checkpoints, the table gets the emitted rows."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import reduce
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+
+from streamtopo.errors import StreamtopoError
+from streamtopo.records import TopicPartition
+from streamtopo.spark.declarations import Rollup
+from streamtopo.spark.rollups.buckets import number_of, number_shown, shown
+from streamtopo.spark.rollups.incoming import BUCKET, Incoming, Ranges
+from streamtopo.spark.rollups.outputs import Output
+from streamtopo.spark.rollups.rollups import Done
+from streamtopo.spark.rollups.tables import Manifest
+from streamtopo.spark.sinks.sinks import sink_for
+from streamtopo.spark.topics.opening import topics_of
+from streamtopo.spark.topics.typed import CORRUPT
+
+MODES = ("append", "update", "complete")
+POLL = 1
+"""Seconds between two checks of a query's progress."""
+
+
+def queried(queries: Sequence[Query], trigger: str) -> Generator[Done, None, None]:
+    """Yield what each batch did while a query is running; raise the error of a query that fails."""
+    with ExitStack() as stack:
+        for query in queries:
+            stack.enter_context(query.output.table.locked())
+        running: list[StreamingQuery] = []
+        try:
+            running.extend(
+                query.start(trigger) for query in queries
+            )  # one by one: those before a failing one are included
+            while True:
+                going = [one.awaitTermination(POLL) for one in running]
+                for query, one in zip(queries, running, strict=True):
+                    yield from query.news(one)
+                if all(going):
+                    return
+        finally:
+            for one in running:
+                one.stop()
+
+
+class Query:
+    """`update` writes rows whenever they change, `complete` all rows each time, `append` the rows of a span once, when
+    the watermark has passed its end. The watermark follows the newest span by the topology's grace.
+    """
+
+    def __init__(
+        self, spark: SparkSession, rollup: Rollup, log: str, out: str, mode: str, *, into: str | None = None
+    ) -> None:
+        if len(rollup.inputs) > 1:
+            raise StreamtopoError(f'rollup "{rollup.name}" reads several topics; run it without --mode')
+        # Without it Spark runs one batch of a foreign source, and no second one to finish the spans that have ended.
+        spark.conf.set("spark.sql.streaming.triggerAvailableNowWrapper.enabled", "true")
+        self._rollup = rollup
+        self._mode = mode
+        self._topics = topics_of(spark, log)
+        self._incoming = Incoming(rollup, self._topics)
+        self.output = Output(spark, rollup, out, sink_for(spark, rollup, log, into) if into else None)
+        self._rows: dict[int, tuple[int, int]] = {}
+        """How many rows and buckets each batch wrote."""
+        self._reported = -1
+
+    def start(self, trigger: str) -> StreamingQuery:
+        manifest, checkpoint = self._manifest(), self.output.table.directory / "_checkpoint"
+        if manifest.batch >= 0 and not checkpoint.exists():
+            raise StreamtopoError(
+                f'"{checkpoint}" is gone, and with it what the query has read; remove "{checkpoint.parent}" to compute '
+                "it again"
+            )
+        self.output.deliver(manifest)
+        result = self._rollup.function(self._records(), *self._incoming.tables())
+        self.output.columns(self._shown(result), manifest)
+        writer = result.writeStream.outputMode(self._mode).foreachBatch(self._write).queryName(self._rollup.name)
+        writer = writer.option("checkpointLocation", str(checkpoint))
+        when = {"processingTime": "1 second"} if trigger == "continuous" else {"availableNow": True}
+        query: StreamingQuery = writer.trigger(**when).start()
+        return query
+
+    def _manifest(self) -> Manifest:
+        extents = self._incoming.extents()
+        ids = {topic: partitions[0].topic for topic, partitions in extents.items()}
+        definition = self._rollup.definition() | {"mode": self._mode}
+        manifest = self.output.table.manifest() or Manifest(definition, self._topics.id, ids)
+        self.output.check_definition(manifest, definition)
+        return manifest
+
+    def _records(self) -> DataFrame:
+        """The frame with the span as a time, also for days: watermarks need times."""
+        one, every = self._rollup.inputs[0], self._rollup.every
+        records = self._incoming.typed(one, self._topics.stream(one.topic))
+        counts = [F.count_if(F.col(BUCKET).isNull() | F.col(CORRUPT).isNotNull()).alias("corrupt")]
+        records = records.observe("records", F.count("*").alias("n"), *counts)
+        records = records.where(F.col(BUCKET).isNotNull() & F.col(CORRUPT).isNull()).drop(CORRUPT)
+        start = F.timestamp_millis(F.col(BUCKET) * every.ms + every.origin)
+        watermark = every.ms + self._rollup.grace
+        return records.withColumn(every.unit, start).drop(BUCKET).withWatermark(every.unit, f"{watermark} milliseconds")
+
+    def _shown(self, result: DataFrame) -> DataFrame:
+        """The frame with a date for a span of days."""
+        unit, every = self._rollup.bucket, self._rollup.every
+        if unit not in result.columns:
+            return result
+        return result.withColumn(unit, shown(number_of(F.unix_millis(unit), every), every))
+
+    def _write(self, emitted: DataFrame, batch: int) -> None:
+        """Write a batch once: a batch that Spark repeats is already in the manifest."""
+        manifest = self._manifest()
+        if manifest.batch >= batch:
+            return
+        self.output.table.sweep(manifest)
+        result = self._shown(emitted)
+        emitted = result.persist()
+        try:
+            number = number_shown(F.col(self._rollup.bucket), self._rollup.every)
+            numbers = [row[0] for row in result.select(number).distinct().collect()]
+            if not numbers:
+                return
+            columns = self.output.columns(result, manifest)
+            manifest = replace(manifest, commit=manifest.commit + 1, batch=batch)
+            if self._mode != "complete":
+                result = self._with_others(result, self.output.there(manifest, numbers, columns))
+            manifest, rows = self.output.written(manifest, result, {number: {} for number in numbers})
+            self._rows[batch] = rows, len(numbers)
+        finally:
+            emitted.unpersist()
+        self.output.commit(manifest)
+
+    def _with_others(self, emitted: DataFrame, there: DataFrame | None) -> DataFrame:
+        """The emitted rows, and the other rows of their spans."""
+        if there is None:
+            return emitted
+        keys = (self._rollup.bucket, *self._rollup.keys)
+        same = reduce(Column.__and__, (there[key].eqNullSafe(emitted[key]) for key in keys))
+        return emitted.unionByName(there.join(emitted, same, "left_anti"))
+
+    # -- reporting
+
+    def news(self, query: StreamingQuery) -> Iterator[Done]:
+        for progress in query.recentProgress:
+            if progress["batchId"] > self._reported and (progress["numInputRows"] or progress["batchId"] in self._rows):
+                self._reported = progress["batchId"]
+                yield self._done(progress)
+        if (error := query.exception()) is not None:
+            raise error
+
+    def _done(self, progress: Any) -> Done:
+        rows, buckets = self._rows.pop(progress["batchId"], (0, 0))
+        seen = progress["observedMetrics"].get("records")
+        source = progress["sources"][0]
+        done = Done(
+            self._rollup.name, self._ranges(source["startOffset"], source["endOffset"]), progress["numInputRows"]
+        )
+        done.rows, done.buckets, done.corrupt = rows, buckets, seen["corrupt"] if seen else 0
+        manifest = self.output.table.manifest()
+        done.bytes = 0 if manifest is None else self.output.table.size(manifest)
+        done.seconds = progress["durationMs"]["triggerExecution"] / 1000
+        return done
+
+    def _ranges(self, start: str, end: str) -> Ranges:
+        """Parse the offsets of a stream; PySpark writes "None" for its beginning."""
+        topic = self._rollup.inputs[0].topic
+        starts, ends = (self._topics.offsets(topic, text) if text != "None" else {} for text in (start, end))
+        return {
+            TopicPartition(topic, number): (starts.get(number, 0), stop)
+            for number, stop in ends.items()
+            if stop > starts.get(number, 0)
+        }

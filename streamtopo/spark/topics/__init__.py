@@ -1,0 +1,1 @@
+"""Topics as Spark reads them: from the embedded log or from Apache Kafka, as typed columns."""

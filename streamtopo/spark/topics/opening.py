@@ -1,0 +1,14 @@
+"""Opens the topics of a log for Spark."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+from streamtopo.logs.opening import SparkReader, spark_reader
+from streamtopo.spark.topics.kafka import KafkaTopics
+from streamtopo.spark.topics.topics import EmbeddedTopics, Topics
+
+
+def topics_of(spark: SparkSession, log: str) -> Topics:
+    by_connector = spark_reader(log) is SparkReader.KAFKA_CONNECTOR
+    return KafkaTopics(spark, log) if by_connector else EmbeddedTopics(spark, log)

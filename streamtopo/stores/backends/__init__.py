@@ -1,0 +1,1 @@
+"""Where the bytes of stores are kept: in RocksDB or in memory."""

@@ -1,0 +1,53 @@
+"""A session store as processors and tests see it: rows by key, start and end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from streamtopo.serdes import encoded
+from streamtopo.stores.views.timed import TimedView, WindowedPair
+from streamtopo.windows import FOREVER, Windowed
+
+
+class SessionStore(TimedView):
+    """Sessions of a key are in the order of their ends. Those older than the store's retention are not found."""
+
+    def put(self, key: Any, start: int, end: int, value: Any) -> None:
+        """None removes."""
+        self._put(self._window(key, start, end), end, value, end)
+
+    def remove(self, key: Any, start: int, end: int) -> None:
+        self.put(key, start, end, None)
+
+    def fetch_session(self, key: Any, start: int, end: int) -> Any:
+        row = self._row(self._window(key, start, end), end)
+        return row and row[0]
+
+    def fetch(self, key: Any) -> Iterator[WindowedPair]:
+        """All sessions of a key."""
+        return self.find_sessions(key, 0, FOREVER)
+
+    def backward_fetch(self, key: Any) -> Iterator[WindowedPair]:
+        return self.backward_find_sessions(key, 0, FOREVER)
+
+    def find_sessions(self, key: Any, earliest_end: int, latest_start: int) -> Iterator[WindowedPair]:
+        """Sessions of a key that end at `earliest_end` or later, and start at `latest_start` or earlier."""
+        return self._found(key, earliest_end, latest_start, reverse=False)
+
+    def backward_find_sessions(self, key: Any, earliest_end: int, latest_start: int) -> Iterator[WindowedPair]:
+        return self._found(key, earliest_end, latest_start, reverse=True)
+
+    def all(self) -> Iterator[WindowedPair]:
+        return ((window, row[0]) for window, row in self._between(None, None, 0, FOREVER))
+
+    def _found(self, key: Any, earliest_end: int, latest_start: int, *, reverse: bool) -> Iterator[WindowedPair]:
+        found = self._of_key(key, earliest_end, FOREVER, reverse=reverse)
+        return ((window, row[0]) for window, row in found if window.start <= latest_start)
+
+    def _window(self, key: Any, start: int, end: int) -> Windowed:
+        """It is encoded to find mistakes here: a window newer than all others is not looked up in the store."""
+        self._check(key)
+        window = Windowed(key, start, end)
+        encoded(self._serde, [window], "key")
+        return window

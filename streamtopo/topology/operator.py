@@ -1,0 +1,67 @@
+"""How a processor node works, and what a task offers it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from streamtopo.processors import Processor
+from streamtopo.steps import Step, StepLike
+from streamtopo.stores.rows.state import State
+from streamtopo.topology.clocks import OperatorClock, Register
+from streamtopo.topology.coroutines import CallLimits, Coroutine
+
+T = TypeVar("T")
+
+
+class Bindings(Protocol):
+    """What a task offers the operators it opens; the engine implements it (`engine/task/context.py`)."""
+
+    application_id: str
+    partition: int
+    """That of the records which the task reads."""
+
+    def state(self, name: str, *, sends_old: bool = False) -> State:
+        """The rows of a store in this task; with `sends_old`, their updates carry the old values."""
+        ...
+
+    def clock(self, name: str) -> OperatorClock:
+        """A time that an operator keeps; it is committed, restored and rolled back with the task."""
+        ...
+
+    def committed_time(self, clock: str) -> int:
+        """The time that this clock had at the last commit."""
+        ...
+
+    def register(self, name: str) -> Register:
+        """The same for any other number; names of clocks and of registers must differ."""
+        ...
+
+    def shared(self, name: str, make: Callable[[], T]) -> T:
+        """An object that several steps of the task use: the first of them makes it, and again after a rollback."""
+        ...
+
+    def count(self, counter: str, rows: int = 1) -> None:
+        """Count rows that an operator dropped, by the reason's name."""
+        ...
+
+    def await_all(self, function: Coroutine, columns: list[list[Any]], limits: CallLimits) -> list[Any]:
+        """Await the function for each row: the `Awaiting` of `topology/coroutines.py`."""
+        ...
+
+    def process(self, node: str, supplier: Callable[[], Processor], fixed_key: bool) -> Step:
+        """A step that runs a processor of the user's."""
+        ...
+
+
+@dataclass(frozen=True)
+class Operator:
+    """How a processor node works."""
+
+    open: Callable[[Bindings], StepLike]
+    """Makes the step of one task; called again after a rollback."""
+    records: bool = False
+    """True for processors of the user's: they take one record at a time, and may ask for its offset and time."""
+    at_once: int | None = None
+    """How many records a round may have at most, where each may take long; None: no limit."""

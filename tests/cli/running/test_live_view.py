@@ -1,0 +1,64 @@
+"""The live view, and the lines that are printed without a terminal."""
+
+from __future__ import annotations
+
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from streamtopo.cli.running.live_view import RestoreBars
+from streamtopo.cli.running.progress import LineView, ProgressUpdate, Rate, numbers_text
+from streamtopo.engine.metrics import Metrics, RestoreProgress
+
+METRICS = Metrics(("0_0",), (RestoreProgress("counts", 3, 250, 1000),), 1234, 5, 7, 2.55, 1, {"null key": 2})
+
+
+def drawn(stores: RestoreBars, restoring: tuple[RestoreProgress, ...]) -> list[str]:
+    console = Console(file=StringIO(), width=100)
+    with console.capture() as capture:
+        console.print(stores.render(restoring))
+    return capture.get().splitlines()
+
+
+def test_a_bar_for_each_store_that_is_being_restored() -> None:
+    stores = RestoreBars(Console(file=StringIO()))
+    (line,) = drawn(stores, METRICS.restoring)
+    assert line.startswith("restoring counts 3 ")
+    assert "25 %" in line
+    many = tuple(RestoreProgress("other", number, 1, 2) for number in range(10))
+    *bars, more = drawn(stores, many)
+    assert [line.split()[:3] for line in bars] == [["restoring", "other", str(number)] for number in range(8)]
+    assert more == "and 2 more"
+
+
+def test_numbers_are_shown_in_one_line() -> None:
+    assert numbers_text(ProgressUpdate(METRICS, 617.0, None)) == (
+        "617 records/s, 1,234 in total, lag 5, commit 2.5 ms, 1 task, restoring 1 store, 25 % of 1,000 records, "
+        "skipped 1, dropped for null key 2"
+    )
+
+
+def test_an_unknown_lag_is_not_shown_as_0() -> None:
+    update = ProgressUpdate(METRICS._replace(lag=None, restoring=(), ahead=3), 617.0, None)
+    assert numbers_text(update) == (
+        "617 records/s, 1,234 in total, lag unknown, commit 2.5 ms, 1 task, skipped 1, dropped for null key 2, "
+        "too far ahead of the clock 3"
+    )
+
+
+def test_a_line_when_the_tasks_change(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = LineView()
+    for metrics in (METRICS, METRICS, METRICS._replace(restoring=(), records=0, lag=0)):
+        lines.show(ProgressUpdate(metrics, 0.0, None))
+    assert [line.partition(" ")[2] for line in capsys.readouterr().out.splitlines()] == [
+        "restoring 1 store, 25 % of 1,000 records; 1 task running: 0_0",
+        "1 task running: 0_0",
+    ]
+
+
+def test_the_rate_is_for_the_last_second() -> None:
+    rate = Rate()
+    for now, total in ((0.0, 0), (1.0, 1000), (1.5, 1100), (2.0, 1200), (2.5, 1300)):
+        rate.add(now, total)
+    assert rate.per_second == 200

@@ -94,10 +94,12 @@ class GlobalTasks:
                     task.add(batch, reject)
                     one.rejected.clear()  # nothing is written about them: every worker reads them again
                 ends[partition] = one.fetched
-                if one.fetched >= self._ends.get(partition, 0):
-                    self._ends.pop(partition, None)
             while (taken := task.take(ends)) is not None:
                 self._keep(RoundEntry(task, taken), reject)
+            # Only now: when the last end is reached, other threads may query the rows.
+            for partition, fetched in ends.items():
+                if fetched >= self._ends.get(partition, 0):
+                    self._ends.pop(partition, None)
         return found
 
     def close(self) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from threading import Event
 from typing import Any
 
 import httpx
 import pytest
 from click.testing import CliRunner
 
-from streamtopo import StreamsBuilder, Topology, host
+from streamtopo import Processor, Record, StreamsBuilder, Topology, host, key_value_store
 from streamtopo.cli import main
 from streamtopo.hosting.answers import Found, NotOwner, Restoring
 from streamtopo.logs import Log, Topic
@@ -98,3 +99,23 @@ def test_a_query_during_loading_returns_the_progress(prices: Log, url: str, opti
     restoring = [answer for answer in answers if isinstance(answer, Restoring)]
     assert restoring
     assert all(0 <= one.done <= one.total == 404 for one in restoring)
+
+
+def test_before_the_last_row_is_written_the_store_is_not_loaded(prices: Log, url: str, options: dict[str, Any]) -> None:
+    builder, answers, entered = StreamsBuilder("querying"), list[Any](), Event()
+
+    class Querying(Processor):
+        """Queries its own store while it processes, as another thread may at the same moment."""
+
+        def process(self, record: Record) -> None:
+            entered.wait(PATIENCE)
+            answers.append(app.query("rows").ask("tea"))
+            self.context.get_state_store("rows").put(record.key, record.value)
+
+    builder.add_global_store(key_value_store("rows", key=str, value=int), "prices", Querying, key=str, value=int)
+    builder.stream("in").to("out")
+    with host(builder.build(), url, chunk=1, **options) as app:
+        entered.set()
+        until(lambda: isinstance(app.query("rows").ask("tea"), Found))
+    assert len(answers) == 4
+    assert all(isinstance(answer, Restoring) for answer in answers)

@@ -69,6 +69,6 @@ def final_rows(chunk: Chunk, places: list[int], keys: list[Any], rows: list[Row]
     return replace(updates, timestamps=[time for _, time in rows], old=list(repeat(None, len(rows))))
 
 
-def each_update_counts(state: State, closing: Closing | None) -> bool:
+def each_update_counts(state: State, *, on_close: bool) -> bool:
     """Whether each update of a row is needed, or only the last one, as for a window that is sent when it closes."""
-    return state.forwarding.watched or (closing is None and state.forwarding.each_update)
+    return state.forwarding.watched or (not on_close and state.forwarding.each_update)

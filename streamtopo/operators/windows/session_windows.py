@@ -12,7 +12,7 @@ from typing import Any
 from streamtopo.operators.keeping import Keeping
 from streamtopo.operators.tables.aggregate import adders_of
 from streamtopo.operators.tables.conversions import keyed
-from streamtopo.operators.windows.closing import ForwardedUntil, final_rows
+from streamtopo.operators.windows.closing import ForwardedUntil, each_update_counts, final_rows
 from streamtopo.operators.windows.open_windows import OpenWindows
 from streamtopo.operators.windows.shared import (
     Aggregation,
@@ -91,7 +91,7 @@ class Sessions:
         inner = inner_identities(self._state, chunk.keys)
         sessions_of, entry = self._open.of(inner), self._entry
         rows = self._state.load(self._reached(inner, chunk.timestamps, sessions_of))
-        each = each_update_counts(self._state, self._closing)
+        each = each_update_counts(self._state, on_close=self._closing is not None)
         updates, late = SessionUpdates(rows, self._aggregation, self._state.snapshot, entry, each=each), []
         gap, after_end, kept_for, newest = (
             self._gap,

@@ -56,7 +56,7 @@ def time_windows(
             key_times.put_all(open_.starts, stream_time.time)
         else:
             kept = _put_one_by_one(key_times, open_.starts, [times[p] for p in open_.places], state.spec.retention)
-        if aggregation.counts and not each_update_counts(state, closing):
+        if aggregation.counts and not each_update_counts(state, on_close=on_close):
             updates = _count_together(windows, state, chunk, open_)
         else:
             updates = _add_each(windows, aggregation, state, chunk, open_, kept)

@@ -108,7 +108,7 @@ def test_before_the_last_row_is_written_the_store_is_not_loaded(prices: Log, url
         """Queries its own store while it processes, as another thread may at the same moment."""
 
         def process(self, record: Record) -> None:
-            entered.wait(PATIENCE)
+            entered.wait(60)
             answers.append(app.query("rows").ask("tea"))
             self.context.get_state_store("rows").put(record.key, record.value)
 

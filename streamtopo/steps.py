@@ -26,8 +26,16 @@ class Step(ABC):
         """All rows have been processed, and a commit follows: returns what a cache held back; rows may expire."""
         return NOTHING
 
+    @property
+    def stream_time(self) -> int:
+        """The time of its clock, for steps that act when time moves without a record; else -1."""
+        return -1
+
     def advance(self, moment: Chunk) -> Chunk:
-        """Stream time reaches that of this one row, which is not a record; returns what that closes."""
+        """Stream time reaches that of this one row, which is not a record; returns what that closes.
+
+        The clock of the step may be there already: it was held back, and has caught up.
+        """
         return NOTHING
 
     def punctuate(self, time: int, call: Callable[[], object]) -> Chunk:

@@ -95,6 +95,7 @@ ATTRIBUTES, METHODS, MODULES = 16, 26, 14
 """Limits for a class and a room: beyond them a class has several roles, and a room several ideas."""
 LARGE_CLASSES = {
     "dsl.kstream.KStream": "each operator of the language is a method",
+    "settings.config.WorkerConfig": "each option is a field",
     "hosting.app.App": "all that an application does in the process that hosts it",
     "hosting.app.AsyncApp": "the same, awaited",
 }

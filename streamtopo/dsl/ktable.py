@@ -18,7 +18,7 @@ from streamtopo.operators.tables import aggregate_table, conversions
 from streamtopo.serdes import Serde, SerdeLike
 from streamtopo.steps import StepLike
 from streamtopo.stores import StoreSpec
-from streamtopo.topology.operator import Bindings, Operator
+from streamtopo.topology.operator import Bindings, Operator, Timing
 
 if TYPE_CHECKING:
     from streamtopo.dsl.kstream import KStream
@@ -214,5 +214,5 @@ def versioned_table_of(stream: KStream, node: str, spec: StoreSpec) -> KTable:
         state, time = bindings.state(spec.name), bindings.clock(spec.name)
         return conversions.upsert_versions(state, time, bindings.count, sends_old=origin.sends_old)
 
-    stream.graph.process(node, (stream.node,), Operator(open_step), (spec.name,))
+    stream.graph.process(node, (stream.node,), Operator(open_step, timing=Timing.USED), (spec.name,))
     return KTable(stream.graph, node, stream.key, stream.value, origin)

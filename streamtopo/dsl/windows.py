@@ -26,7 +26,7 @@ from streamtopo.stores.rows.layout import segment_of
 from streamtopo.stores.rows.state import State
 from streamtopo.topology.names import valid_name
 from streamtopo.topology.nodes import SinkNode
-from streamtopo.topology.operator import Bindings, Operator
+from streamtopo.topology.operator import Bindings, Operator, Timing
 from streamtopo.windows import AlignedWindows, SessionWindows, SlidingWindows, Windows
 
 if TYPE_CHECKING:
@@ -152,7 +152,8 @@ class WindowedRows:
             return self._open(aggregation, origin.open(bindings), bindings, on_late=late is not None)
 
         stores, uses = ((), (self.store,)) if shared else ((self.store,), ())
-        graph.process(node, parents, Operator(open_step), stores, uses=uses)
+        timing = Timing.CHANGED if self.on_close else Timing.USED
+        graph.process(node, parents, Operator(open_step, timing=timing), stores, uses=uses)
         if self.windows.after_end is not None:
             clocks = stream_time_clocks(self.store, len(aggregation.adds))
             graph.closing[node] = ClosingTime(self.windows.after_end, clocks)

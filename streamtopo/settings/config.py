@@ -56,6 +56,9 @@ class WorkerConfig:
     max_ahead: int | None = duration_or_none(
         "1h", "Records further ahead of the wall clock than this do not advance stream time. none: all do."
     )
+    origin_idle: int = duration(
+        "500ms", "How long a partition without new records holds back the time of tasks after a repartition topic."
+    )
     create_topics: int = whole_number(
         0, "Create missing topics with this number of partitions. 0: do not create them.", least=0
     )

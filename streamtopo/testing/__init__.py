@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 from streamtopo.engine.loading import Described, topology_of
 from streamtopo.engine.worker.worker import Worker
@@ -35,6 +35,14 @@ class DriverRecord(NamedTuple):
     headers: Headers = ()
 
 
+class DriverTimes(TypedDict, total=False):
+    """Options of a worker that are off in a Driver, because its wall clock stands still."""
+
+    idle_advance: Duration
+    max_ahead: Duration | None
+    origin_idle: Duration
+
+
 class Driver:
     """Each `send` is processed completely, through all internal topics, before the call returns.
 
@@ -58,10 +66,9 @@ class Driver:
         cache: int = 0,
         chunk: int = 10_000,
         on_error: str | OnError = OnError.FAIL,
-        idle_advance: Duration = 0,
-        max_ahead: Duration | None = None,
         log: MemoryLog | None = None,
         depth_first: bool = False,
+        **times: Unpack[DriverTimes],
     ) -> None:
         self.topology = topology_of(topology)
         self.log = log or MemoryLog()
@@ -73,8 +80,9 @@ class Driver:
             cache=cache,
             chunk=chunk,
             on_error=OnError(on_error),
-            idle_advance=milliseconds(idle_advance),
-            max_ahead=None if max_ahead is None else milliseconds(max_ahead),
+            idle_advance=milliseconds(times.get("idle_advance", 0)),
+            max_ahead=None if (ahead := times.get("max_ahead")) is None else milliseconds(ahead),
+            origin_idle=milliseconds(times.get("origin_idle", 0)),
             create_topics=partitions,
         )
         self._depth_first = depth_first

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -17,10 +18,20 @@ class Register(Protocol):
 
 
 @dataclass(slots=True)
+class Number:
+    """A register."""
+
+    value: int = -1
+
+
+@dataclass(slots=True)
 class Bound:
-    """How far the rows that are being processed may move clocks: one for all clocks of a task."""
+    """How far rows may move clocks: the same for all clocks of a node."""
 
     time: int = FOREVER
+    """Clocks ignore rows with a later time: they are too far ahead of the wall clock."""
+    horizon: int = FOREVER
+    """Clocks stop here until it moves: a slower task may still write rows with later times than this."""
 
 
 @dataclass(slots=True)
@@ -29,33 +40,58 @@ class OperatorClock:
 
     time: int = -1
     """Milliseconds; -1 until it is set."""
+    seen: int = -1
+    """The latest time of a row: past `time` while the horizon holds the clock back."""
     bound: Bound = field(default_factory=Bound)
 
     @property
-    def value(self) -> int:
-        """The time, as a register has it: tasks keep both alike."""
-        return self.time
-
-    @value.setter
-    def value(self, value: int) -> None:
-        self.time = value
-
-    @property
     def limited(self) -> bool:
-        """Whether there are times that it does not follow."""
+        """Whether there are times that it ignores."""
         return self.bound.time < FOREVER
 
     def observe(self, time: int) -> int:
         """Follow a row's time, unless it is past the bound; returns the clock's time."""
-        if self.time < time <= self.bound.time:
-            self.time = time
+        if self.seen < time <= self.bound.time:
+            self.seen = time
+            self.catch_up()
         return self.time
 
     def follow(self, times: list[int]) -> list[int]:
         """Follow the times of several rows, one after the other; returns the clock's time at each row."""
-        followed = latest_so_far(times, self.time)
-        if followed and followed[-1] > self.bound.time:
-            followed = latest_so_far(within(times, self.bound.time), self.time)
-        if followed:
-            self.time = followed[-1]
-        return followed
+        return self.held_back(self.see(times))
+
+    def see(self, times: list[int]) -> list[int]:
+        """The same without the horizon: the latest time seen at each row."""
+        seen = latest_so_far(times, self.seen)
+        if seen and seen[-1] > self.bound.time:
+            seen = latest_so_far(within(times, self.bound.time), self.seen)
+        if seen:
+            self.seen = seen[-1]
+        return seen
+
+    def held_back(self, seen: list[int]) -> list[int]:
+        """The clock's time at each row, from what `see` has returned. The result must not be changed."""
+        before = self.time
+        self.catch_up()
+        return not_past(seen, max(self.bound.horizon, before))
+
+    def catch_up(self) -> bool:
+        """Move to the latest time that was seen, but not past the horizon; true if the clock has moved."""
+        time = self.seen if self.seen < self.bound.horizon else self.bound.horizon
+        if time <= self.time:
+            return False
+        self.time = time
+        return True
+
+    def reach(self, time: int) -> None:
+        """It is this time now, whatever rows say."""
+        if time > self.time:
+            self.time, self.seen = time, max(time, self.seen)
+
+
+def not_past(times: list[int], limit: int) -> list[int]:
+    """The times, which ascend; the limit instead of those past it. The result must not be changed."""
+    if not times or times[-1] <= limit:
+        return times
+    reached = bisect_right(times, limit)
+    return times[:reached] + [limit] * (len(times) - reached)

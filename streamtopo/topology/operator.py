@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, Protocol, TypeVar
 
 from streamtopo.processors import Processor
@@ -27,7 +28,7 @@ class Bindings(Protocol):
         ...
 
     def clock(self, name: str) -> OperatorClock:
-        """A time that an operator keeps; it is committed, restored and rolled back with the task."""
+        """A time that an operator keeps, moved by rows; it is committed, restored and rolled back with the task."""
         ...
 
     def committed_time(self, clock: str) -> int:
@@ -35,7 +36,7 @@ class Bindings(Protocol):
         ...
 
     def register(self, name: str) -> Register:
-        """The same for any other number; names of clocks and of registers must differ."""
+        """The same for any other number, which rows do not move; names of clocks and of registers must differ."""
         ...
 
     def shared(self, name: str, make: Callable[[], T]) -> T:
@@ -55,6 +56,17 @@ class Bindings(Protocol):
         ...
 
 
+class Timing(Enum):
+    """What an operator does with time."""
+
+    UNUSED = "unused"
+    """It has no clock, and forwards rows at once, with the times of the records that they are made from, or later."""
+    USED = "used"
+    """The same, but it has a clock."""
+    CHANGED = "changed"
+    """It may also forward rows long after these records, or with other times."""
+
+
 @dataclass(frozen=True)
 class Operator:
     """How a processor node works."""
@@ -65,3 +77,9 @@ class Operator:
     """True for processors of the user's: they take one record at a time, and may ask for its offset and time."""
     at_once: int | None = None
     """How many records a round may have at most, where each may take long; None: no limit."""
+    timing: Timing = Timing.UNUSED
+    """Processors of the user's may do anything: for them it is always CHANGED."""
+
+    def __post_init__(self) -> None:
+        if self.records:
+            object.__setattr__(self, "timing", Timing.CHANGED)

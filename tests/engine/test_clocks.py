@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from streamtopo.engine.task.clocks import Clocks, PutTimes
-from streamtopo.engine.task.progress import Progress
+from streamtopo.engine.task.clocks import Clocks, PutTimes, latest_of, time_of
+from streamtopo.engine.task.progress import PlaceSnapshot, Progress
 from streamtopo.records import Position, TopicPartition
+from streamtopo.topology.clocks import Bound, OperatorClock
 
 
 def test_a_stores_time_is_the_highest_time_put_into_it() -> None:
-    clocks = Clocks()
-    clocks["counts"].time, clocks["counts/newest"].time, clocks["counts lowest"].time = 3, 5, 9
-    assert (clocks.observed("counts"), clocks.observed("other")) == (5, -1)
+    times = {"counts": 3, "counts/newest": 5, "counts lowest": 9, "counts/newest/seen": 7}
+    assert (time_of("counts", times), time_of("other", times)) == (5, -1)
+    assert (latest_of("counts", times), latest_of("counts", times | {"counts/latest": 8})) == (7, 8)
 
 
 def test_puts_beyond_the_bound_move_the_latest_row_but_not_expiry() -> None:
-    clocks = Clocks()
-    clocks.bound.time = 10
+    clocks = Clocks(Bound(time=10))
     times = PutTimes(clocks, "counts", lambda: 0)
     for time in (7, 11, 6):
         times.put(time)
@@ -24,16 +24,47 @@ def test_puts_beyond_the_bound_move_the_latest_row_but_not_expiry() -> None:
     assert times.time == 7
 
 
+def test_a_clock_stops_at_the_horizon_and_catches_up_when_it_moves() -> None:
+    bound = Bound(time=100, horizon=10)
+    clock = OperatorClock(bound=bound)
+    assert clock.follow([3, 8, 5, 12, 900, 11]) == [3, 8, 8, 10, 10, 10]
+    assert (clock.time, clock.seen, clock.observe(7), clock.catch_up()) == (10, 12, 10, False)
+    bound.horizon = 5
+    assert clock.follow([15]) == [10]  # a clock never goes back
+    bound.horizon = 13
+    assert (clock.catch_up(), clock.time, clock.observe(14), clock.seen) == (True, 13, 13, 15)
+    bound.horizon = 99
+    assert (clock.catch_up(), clock.time) == (True, 15)
+
+
+def test_a_clock_that_is_held_back_remembers_what_it_has_seen() -> None:
+    clocks = Clocks(Bound(horizon=10))
+    clocks.clock("late").follow([7, 20])
+    clocks.register("number").value = 4
+    times = clocks.times()
+    assert times == {"late": 10, "late/seen": 20, "number": 4}
+    restored = Clocks(Bound())
+    restored.recall(times)
+    assert restored.times() == times
+    clock = restored.clock("late")
+    assert (clock.time, clock.seen, restored.register("number").value, restored.times()) == (10, 20, 4, times)
+    assert (restored.catch_up(), clock.time, restored.times()) == (True, 20, {"late": 20, "number": 4})
+    restored.restore(times)
+    assert (clock.time, clock.seen) == (10, 20)
+
+
 def test_other_threads_read_an_unchanging_copy() -> None:
-    progress = Progress(lambda: 0)
+    progress = Progress(lambda: 0, Bound())
     place = progress.open(TopicPartition("in", 0), Position(5))
-    progress.clocks["counts"].time = 1
+    progress.clocks.clock("counts").reach(1)
     progress.write()
     before = progress.written
-    progress.clocks["counts"].time, progress.clocks["counts/put"].time = 2, 9
+    progress.clocks.clock("counts").reach(2)
+    progress.clocks.clock("counts/put").reach(9)
     place.move(8, 20)
     progress.dropped["late"] += 1
-    assert (before.time_of("counts"), before.places, before.dropped) == (1, {TopicPartition("in", 0): (5, -1)}, {})
+    places = {TopicPartition("in", 0): PlaceSnapshot(5, -1, None)}
+    assert (before.time_of("counts"), before.places, dict(before.dropped)) == (1, places, {})
     assert progress.committed.time_of("counts") == -1
     progress.write()
     progress.commit()
@@ -41,15 +72,16 @@ def test_other_threads_read_an_unchanging_copy() -> None:
 
 
 def test_uncommitted_progress_is_undone() -> None:
-    progress = Progress(lambda: 0)
+    progress = Progress(lambda: 0, Bound())
     place = progress.open(TopicPartition("in", 0), Position(5))
     progress.write()
     progress.commit()
     place.move(8, 20)
-    progress.time = progress.clocks["counts"].time = 20
+    progress.stream_time.reach(20)
+    progress.clocks.clock("counts").reach(20)
     progress.mark()
     place.move(9, 30)
     progress.undo()
     assert (place.offset, place.time, progress.time) == (8, 20, 20)
     progress.rollback()
-    assert (place.offset, place.time, progress.time, progress.clocks["counts"].time) == (5, -1, -1, -1)
+    assert (place.offset, place.time, progress.time, progress.clocks.clock("counts").time) == (5, -1, -1, -1)

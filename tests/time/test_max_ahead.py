@@ -281,7 +281,7 @@ def test_records_within_the_limit_move_clocks() -> None:
     driver.send("in", 1, key="a", timestamp=NOW)
     driver.send("in", 1, key="b", timestamp=NOW + HOUR)
     assert len(driver.read("out")) == 2
-    assert [task.clock_limit.beyond for task in driver.worker.tasks.values()] == [0]
+    assert [task.horizons.ahead.beyond for task in driver.worker.tasks.values()] == [0]
 
 
 class Alarm(Processor):

@@ -15,7 +15,7 @@ from streamtopo.operators.stateless import each
 from streamtopo.serdes import BYTES, Serde, SerdeLike
 from streamtopo.settings.durations import Duration, milliseconds
 from streamtopo.stores import Kind, StoreSpec
-from streamtopo.topology.operator import Bindings, Operator
+from streamtopo.topology.operator import Bindings, Operator, Timing
 
 if TYPE_CHECKING:
     from streamtopo.dsl.kstream import KStream
@@ -58,7 +58,8 @@ def join_streams(this: KStream, other: KStream, joiner: Callable[..., Any], how:
         return _opened(bindings, nodes.merge, stores, left.key, keyed_joiner, window, how)
 
     used = tuple(spec.name for spec in stores)
-    graph.process(nodes.merge, (nodes.this, nodes.other), Operator(open_step), uses=used)
+    timing = Timing.USED if how == "inner" else Timing.CHANGED
+    graph.process(nodes.merge, (nodes.this, nodes.other), Operator(open_step, timing=timing), uses=used)
     if how != "inner":
         graph.null_keys.add(nodes.merge)
     return replace(left, node=nodes.merge, value=next_serde(options.get("value"), left.value))
@@ -191,5 +192,5 @@ def _opened(
     sides = side(LEFT, alone=how != "inner"), side(RIGHT, alone=how == "outer")
     pending = None
     if how != "inner":
-        pending = Pending(bindings.state(stores[2].name), window, bindings.clock(f"{node} lowest"))
+        pending = Pending(bindings.state(stores[2].name), window, bindings.register(f"{node} lowest"))
     return JoinStreams(sides, key, joiner, window, bindings.clock(node), pending, bindings.count)

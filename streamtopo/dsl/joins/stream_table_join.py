@@ -16,7 +16,7 @@ from streamtopo.operators.joins.unmatched import How
 from streamtopo.serdes import SerdeLike
 from streamtopo.settings.durations import Duration, milliseconds
 from streamtopo.steps import StepLike
-from streamtopo.topology.operator import Bindings, Operator
+from streamtopo.topology.operator import Bindings, Operator, Timing
 
 if TYPE_CHECKING:
     from streamtopo.dsl.kstream import KStream
@@ -65,7 +65,7 @@ def join_stream_table(
     graph.process(
         node,
         (stream.node,),
-        Operator(open_step),
+        Operator(open_step, timing=Timing.UNUSED if grace is None else Timing.CHANGED),
         (*(kept.store for kept in rows.kept), *buffers),
         tuple(kept.node for kept in rows.kept),
     )

@@ -14,7 +14,7 @@ from streamtopo.records import private
 from streamtopo.settings.durations import Duration, milliseconds
 from streamtopo.stores import Kind, StoreSpec
 from streamtopo.stores.rows.state import Row
-from streamtopo.topology.operator import Operator
+from streamtopo.topology.operator import Operator, Timing
 
 if TYPE_CHECKING:
     from streamtopo.dsl.ktable import KTable
@@ -70,7 +70,7 @@ def suppress(table: KTable, suppressed: Suppressed, name: str | None) -> KTable:
     rule = _rule(graph, table.node, suppressed)
     meaning = "held until their window closes" if rule.window_closes else "held from their first update on"
     graph.topology.add_store(StoreSpec(store, table.key, held_serde(table.value), Kind.KEY_VALUE, meaning=meaning))
-    operator = Operator(lambda bindings: Suppress(node, rule, bindings.state(store), bindings))
+    operator = Operator(lambda bindings: Suppress(node, rule, bindings.state(store), bindings), timing=Timing.CHANGED)
     graph.process(node, (table.node,), operator, (store,))
     return replace(table, node=node, origin=SuppressedOrigin(node, store, table.origin))
 

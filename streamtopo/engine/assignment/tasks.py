@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
+from streamtopo.engine.assignment.marked_topics import marked_topics
 from streamtopo.engine.assignment.restoration import Restoration, claim
 from streamtopo.engine.metrics import RestoreProgress
 from streamtopo.engine.plan import Plan
@@ -80,6 +81,8 @@ class Tasks:
             topology.application_id, topics.plan.topics, address=address, exactly_once=exactly_once
         )
         self.outbox = Outbox(self.member.send, topics.partitions)
+        self.marked = marked_topics(topology, topics.plan)
+        """The topics in which tasks announce their time, with these tasks."""
 
     @property
     def plan(self) -> Plan:
@@ -92,6 +95,7 @@ class Tasks:
         """
         if self._topics.refresh():
             self.member.subscribe(self._topics.plan.topics)
+            self.marked = marked_topics(self._topology, self._topics.plan)
         in_use: dict[TaskId, Waiting] = {}
         placed = self.member.placed
         while True:
@@ -157,7 +161,7 @@ class Tasks:
             for store in stores:
                 restored |= store.step(limit) > 0
             if all(store.done for store in stores):
-                task.open(positions)
+                task.open(positions, lambda topic: self.marked.get(topic, ()))
                 self.ready[id] = task
                 del self.opening[id]  # only now: other threads look for the task in both
                 for partition, position in positions.items():
@@ -175,6 +179,14 @@ class Tasks:
     def check_topics(self) -> None:
         """Raise an error if a topic that is needed was deleted."""
         self._topics.check()
+
+    @property
+    def origins(self) -> frozenset[int]:
+        """The subtopologies whose tasks write these topics."""
+        return frozenset(id.subtopology for ids in self.marked.values() for id in ids)
+
+    def partitions(self, topic: str) -> int:
+        return self._topics.partitions(topic)
 
     def inputs(self) -> list[Input]:
         """The inputs of all tasks that are ready."""
@@ -249,5 +261,5 @@ class Tasks:
         task = self.opening.pop(id).task if id in self.opening else self.ready.pop(id, None)
         if task is not None:
             self.dropped_before.update(task.progress.dropped_for_good())
-            self.ahead_before += task.clock_limit.beyond
+            self.ahead_before += task.horizons.ahead.beyond
             task.close()

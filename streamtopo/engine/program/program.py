@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Protocol
 
 from streamtopo.engine.program.depth_first import DepthFirst
 from streamtopo.engine.program.edges import Edges, Flow, edges_of
@@ -15,9 +16,18 @@ from streamtopo.operators.stateless import each
 from streamtopo.records import Chunk
 from streamtopo.steps import Step, StepLike, step_of
 from streamtopo.topology.nodes import Node, ProcessorNode, SinkNode, Subtopology
-from streamtopo.topology.operator import Bindings
 
 logger = logging.getLogger("streamtopo")
+
+
+class Opener(Protocol):
+    """Makes the steps of one task."""
+
+    task_id: str
+
+    def open(self, node: ProcessorNode) -> StepLike: ...
+
+    def sink(self, node: SinkNode) -> StepLike: ...
 
 
 class Program:
@@ -26,15 +36,14 @@ class Program:
     def __init__(
         self,
         subtopology: Subtopology,
-        bindings: Bindings,
+        task: Opener,
         outbox: Outbox,
-        sink: Callable[[SinkNode], StepLike],
         *,
         depth_first: bool = False,
         before_sending: Callable[[], None] = lambda: None,
     ) -> None:
         self.shape = shape_of(subtopology, depth_first=depth_first)
-        self._task = f"{subtopology.number}_{bindings.partition}"
+        self._task = task.task_id
         self._outbox = outbox
         self._before_sending = before_sending
         self._numbers = Numbers(ordered=self.shape.ordered, paths=self.shape.paths)
@@ -42,7 +51,7 @@ class Program:
         self._steps: dict[str, Step] = {}
         try:
             for node in subtopology.nodes:
-                self._steps[node.name] = step_of(_opened(node, bindings, sink))
+                self._steps[node.name] = step_of(_opened(node, task))
         except BaseException:
             self.close()
             raise
@@ -64,8 +73,8 @@ class Program:
                     unit.run(flow, {})
                 unit.before_commit(flow)
 
-    def advance(self, time: int) -> None:
-        """Move stream time, and forward what that closes."""
+    def advance(self, time: int = -1) -> None:
+        """Stream time is this now, or that of each step, if that is later: forward what that closes."""
         with self._pass() as flow:
             for unit in self._units:
                 unit.run(flow, {})
@@ -102,12 +111,12 @@ class Program:
             raise
 
 
-def _opened(node: Node, bindings: Bindings, sink: Callable[[SinkNode], StepLike]) -> StepLike:
+def _opened(node: Node, task: Opener) -> StepLike:
     match node:
         case SinkNode():
-            return sink(node)
-        case ProcessorNode(operator=operator):
-            return operator.open(bindings)
+            return task.sink(node)
+        case ProcessorNode():
+            return task.open(node)
         case _:
             return each
 

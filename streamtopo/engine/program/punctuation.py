@@ -59,6 +59,7 @@ class Punctuations:
         return min(ready, key=lambda one: one.due, default=None)
 
     def skip(self, name: str, now: int) -> None:
+        """A call failed and was undone; do not repeat it for this time."""
         for one in self._schedules:
             if name and one.name == name:
                 one.passed(now)

@@ -23,7 +23,7 @@ def shape_of(subtopology: Subtopology, *, depth_first: bool = False) -> Shape:
     nodes = subtopology.nodes
     together = frozenset(node.name for node in nodes) if depth_first else _together(nodes)
     meetings = _meetings(nodes, together)
-    roots = _roots(nodes)
+    roots = sources_above(nodes)
     asking = any(
         node.operator.records
         if isinstance(node, ProcessorNode)
@@ -54,7 +54,8 @@ def _meetings(nodes: Iterable[Node], together: frozenset[str]) -> list[list[str]
     return [parents for parents in [*joined, entries, *by_topic.values()] if len(parents) > 1]
 
 
-def _roots(nodes: Iterable[Node]) -> dict[str, frozenset[str]]:
+def sources_above(nodes: Iterable[Node]) -> dict[str, frozenset[str]]:
+    """For each node, the sources from which its rows come, or those of a table that it reads."""
     roots: dict[str, frozenset[str]] = {}
     for node in nodes:
         own = frozenset([node.name]) if isinstance(node, SourceNode) else frozenset[str]()

@@ -11,6 +11,7 @@ from streamtopo.partitioning import partitions_of
 from streamtopo.processors import RecordContext
 from streamtopo.records import NOTHING, Chunk, ChunkFunction, Columns, each_row
 from streamtopo.serdes import STR, encoded
+from streamtopo.topology.clocks import Register
 from streamtopo.topology.names import valid_name
 from streamtopo.topology.nodes import Partitioner, SinkNode
 
@@ -50,6 +51,16 @@ def sink_step(node: SinkNode, topic: str, outbox: Outbox, keyless: int, context_
         return NOTHING
 
     return step_by_record if callable(node.topic) else step
+
+
+def noting_times(step: ChunkFunction, latest: Register) -> ChunkFunction:
+    """The same step, which notes the latest time of a row."""
+
+    def noting(chunk: Chunk) -> Chunk:
+        latest.value = max(latest.value, *chunk.timestamps)
+        return step(chunk)
+
+    return noting
 
 
 def _chosen(partitioner: Partitioner, topic: str, chunk: Chunk, count: int, usual: list[int]) -> list[int]:

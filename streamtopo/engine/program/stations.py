@@ -129,8 +129,10 @@ class Station:
         return self.numbered(self.attempt(self.step.before_commit)) if self._acts_before_commit else NOTHING
 
     def closed_by(self, time: int) -> Chunk:
-        """What the step forwards because stream time moves to this."""
-        return self.attempt(self.step.advance, self.moment(time)) if self._follows_time else NOTHING
+        """What the step forwards because stream time moves to this, or its own clock has moved."""
+        if not self._follows_time or (now := max(time, self.step.stream_time)) < 0:
+            return NOTHING
+        return self.attempt(self.step.advance, self.moment(now))
 
     def moment(self, time: int) -> Chunk:
         """A row that is not a record; it gives time and order to what happens now."""

@@ -4,40 +4,67 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from streamtopo.topology.clocks import Bound, OperatorClock
+from streamtopo.topology.clocks import Bound, Number, OperatorClock
+
+_SEEN = "/seen"
+"""Added to the name of a clock: the latest time that it has seen, if the horizon holds the clock back."""
 
 
 class Clocks:
     """The clocks and registers of a task, by name."""
 
-    def __init__(self) -> None:
-        self.bound = Bound()
-        self._by_name: dict[str, OperatorClock] = {}
+    def __init__(self, bound: Bound) -> None:
+        self.bound = bound
+        """That of the whole task."""
+        self._clocks: dict[str, OperatorClock] = {}
+        self._registers: dict[str, Number] = {}
+        self._known: dict[str, int] = {}
+        """Of all names, at the last rollback, or at the start."""
 
-    def __getitem__(self, name: str) -> OperatorClock:
-        if name not in self._by_name:
-            self._by_name[name] = OperatorClock(bound=self.bound)
-        return self._by_name[name]
+    def clock(self, name: str, bound: Bound | None = None) -> OperatorClock:
+        """The first operator that uses the clock, which is the one that moves it, gives its bound."""
+        if name not in self._clocks:
+            self._clocks[name] = OperatorClock(bound=bound or self.bound)
+            self._set(name, self._clocks[name])
+        return self._clocks[name]
 
-    def observed(self, store: str) -> int:
-        """The largest time in the keys of the store, or -1."""
-        return self._largest(_names(store))
+    def register(self, name: str) -> Number:
+        if name not in self._registers:
+            self._registers[name] = Number(self._known.get(name, -1))
+        return self._registers[name]
 
-    def latest(self, store: str) -> int:
-        """The same, including rows that are too far ahead of the wall clock."""
-        return self._largest((*_names(store), f"{store}/latest"))
+    def catch_up(self) -> bool:
+        """Move all clocks as far as their bounds allow; true if any has moved."""
+        moved = [clock.catch_up() for clock in self._clocks.values()]
+        return any(moved)
+
+    def of_store(self, store: str) -> list[OperatorClock]:
+        """Those that follow the times in the keys of the store."""
+        return [self._clocks[name] for name in _names(store) if name in self._clocks]
 
     def times(self) -> dict[str, int]:
-        """The clocks that were set."""
-        return {name: clock.time for name, clock in self._by_name.items() if clock.time != -1}
+        """The clocks and registers that were set."""
+        times = {name: clock.time for name, clock in self._clocks.items()}
+        times |= {name + _SEEN: clock.seen for name, clock in self._clocks.items() if clock.seen > clock.time}
+        times |= {name: register.value for name, register in self._registers.items()}
+        unused = self._known.keys() - times.keys() - {name + _SEEN for name in self._clocks}
+        times |= {name: self._known[name] for name in unused}
+        return {name: time for name, time in times.items() if time != -1}
+
+    def recall(self, times: Mapping[str, int]) -> None:
+        """Before any is used: of several positions, the latest time counts."""
+        self.restore({name: max(time, self._known.get(name, -1)) for name, time in {**self._known, **times}.items()})
 
     def restore(self, times: Mapping[str, int]) -> None:
-        for name, clock in self._by_name.items():
-            clock.time = times.get(name, -1)
+        self._known = dict(times)
+        for name, clock in self._clocks.items():
+            self._set(name, clock)
+        for name, register in self._registers.items():
+            register.value = times.get(name, -1)
 
-    def _largest(self, names: tuple[str, ...]) -> int:
-        clocks = map(self._by_name.get, names)
-        return max((clock.time for clock in clocks if clock), default=-1)
+    def _set(self, name: str, clock: OperatorClock) -> None:
+        clock.time = self._known.get(name, -1)
+        clock.seen = max(clock.time, self._known.get(name + _SEEN, -1))
 
 
 class PutTimes:
@@ -48,20 +75,20 @@ class PutTimes:
         self._clocks = clocks
         self._store = store
         self._now = now
+        self._put = clocks.clock(f"{store}/put")
+        self._ahead = clocks.register(f"{store}/latest")
 
     @property
     def time(self) -> int:
-        return self._clocks.observed(self._store)
+        return max(clock.time for clock in self._clocks.of_store(self._store))
 
     @property
     def latest(self) -> int:
-        return self._clocks.latest(self._store)
+        return max(self._ahead.value, *[clock.seen for clock in self._clocks.of_store(self._store)])
 
     def put(self, time: int) -> None:
-        clock = self._clocks[f"{self._store}/put"]
-        if self._now() > self._clocks.bound.time or clock.observe(time) < time:
-            latest = self._clocks[f"{self._store}/latest"]
-            latest.time = max(latest.time, time)
+        if self._now() > self._put.bound.time or self._put.observe(time) < time:
+            self._ahead.value = max(self._ahead.value, time)
 
 
 def time_of(store: str, times: Mapping[str, int]) -> int:
@@ -70,8 +97,9 @@ def time_of(store: str, times: Mapping[str, int]) -> int:
 
 
 def latest_of(store: str, times: Mapping[str, int]) -> int:
-    """The same, including rows that are too far ahead of the wall clock."""
-    return max(time_of(store, times), times.get(f"{store}/latest", -1))
+    """The same, including rows that are past the horizon, or too far ahead of the wall clock."""
+    seen = [times[name + _SEEN] for name in _names(store) if name + _SEEN in times]
+    return max(time_of(store, times), times.get(f"{store}/latest", -1), *seen)
 
 
 def _names(store: str) -> tuple[str, str, str]:

@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 
 from streamtopo.engine.program.outbox import Outbox
 from streamtopo.engine.program.processor_step import Context, ProcessStep
-from streamtopo.engine.program.sinks import sink_step
+from streamtopo.engine.program.sinks import noting_times, sink_step
 from streamtopo.engine.task.clocks import PutTimes
+from streamtopo.engine.task.horizons import Horizons, written
 from streamtopo.engine.task.inputs import InputRows
 from streamtopo.engine.task.options import TaskId, TaskOptions
 from streamtopo.engine.task.progress import Progress
@@ -17,13 +18,13 @@ from streamtopo.engine.task.rounds import Round
 from streamtopo.errors import StreamtopoError, TopologyError
 from streamtopo.processors import RecordContext, RecordMetadata
 from streamtopo.records import Chunk, ChunkFunction, Order, number_of
-from streamtopo.steps import Step
+from streamtopo.steps import Step, StepLike
 from streamtopo.stores import Kind
 from streamtopo.stores.rows.state import State
 from streamtopo.stores.views import view_of
 from streamtopo.stores.views.key_value import ReadOnlyStore, VersionedStore
 from streamtopo.topology import Topology
-from streamtopo.topology.clocks import OperatorClock, Register
+from streamtopo.topology.clocks import Bound, OperatorClock, Register
 from streamtopo.topology.coroutines import CallLimits, Coroutine
 from streamtopo.topology.nodes import ProcessorNode, SinkNode
 
@@ -41,6 +42,7 @@ class TaskContext:
         progress: Progress,
         outbox: Outbox,
         options: TaskOptions,
+        horizons: Horizons,
     ) -> None:
         self.application_id = topology.application_id
         self.task_id = str(id)
@@ -51,6 +53,9 @@ class TaskContext:
         self._progress = progress
         self._outbox = outbox
         self._options = options
+        self._horizons = horizons
+        self._bound: Bound | None = None
+        """That of the node whose operator is being opened."""
         self._shared: dict[str, Any] = {}
         self._round: Round | None = None
         self._rows: tuple[list[tuple[InputRows, int]], list[int]] | None = None
@@ -65,6 +70,14 @@ class TaskContext:
 
     # -- for operators
 
+    def open(self, node: ProcessorNode) -> StepLike:
+        """Open the operator of a node: what it asks for is the node's."""
+        self._bound = self._horizons.of(node.name)
+        try:
+            return node.operator.open(self)
+        finally:
+            self._bound = None
+
     def state(self, name: str, *, sends_old: bool = False) -> State:
         state = self._states[name] if name in self._states else self._options.global_states[name]
         if sends_old:
@@ -72,10 +85,10 @@ class TaskContext:
         return state
 
     def clock(self, name: str) -> OperatorClock:
-        return self._progress.clocks[name]
+        return self._progress.clocks.clock(name, self._bound)
 
     def register(self, name: str) -> Register:
-        return self._progress.clocks[name]
+        return self._progress.clocks.register(name)
 
     def committed_time(self, clock: str) -> int:
         return self._progress.committed.clocks.get(clock, -1)
@@ -111,7 +124,11 @@ class TaskContext:
 
     def sink(self, node: SinkNode) -> ChunkFunction:
         topic = "" if callable(node.topic) else self._topology.topic_of(node.topic)
-        return sink_step(node, topic, self._outbox, self.partition, self._record_context)
+        step = sink_step(node, topic, self._outbox, self.partition, self._record_context)
+        self._horizons.of(node.name)  # that of what is written there
+        if node.topic in self._topology.repartitions and node.name in self._horizons.retimed:
+            return noting_times(step, self.register(written(node.name)))
+        return step
 
     # -- for processors
 
@@ -150,7 +167,7 @@ class TaskContext:
 
     def _numbered(self, round: Round) -> tuple[list[tuple[InputRows, int]], list[int]]:
         if self._rows is None:
-            self._rows = round.rows_by_number(), round.times(self._progress.time)
+            self._rows = round.rows_by_number(), round.times(self._progress.stream_time)
         return self._rows
 
     def _record_context(self, chunk: Chunk, place: int) -> RecordContext:

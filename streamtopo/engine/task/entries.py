@@ -92,6 +92,27 @@ class IdleEntry:
             _punctuate_carefully(self.task, schedule, self.task.progress.time, "stream time", reject)
 
 
+@dataclass(frozen=True)
+class HorizonEntry:
+    """The tasks that write its repartition topics have got further: clocks that were held back move on."""
+
+    task: Task
+
+    def remembered(self) -> Entry:
+        return self
+
+    def run(self, *, fresh: bool) -> None:
+        self.task.follow_horizon()
+        for schedule in _due_on_stream_time(self.task):
+            self.task.punctuate(schedule, self.task.progress.time)
+
+    def run_carefully(self, reject: Reject) -> None:
+        failed = _failed_call(self.task, "closing windows after the tasks before it got further")
+        self.task.attempt(self.task.follow_horizon, failed, reject)
+        for schedule in _due_on_stream_time(self.task):
+            _punctuate_carefully(self.task, schedule, self.task.progress.time, "stream time", reject)
+
+
 def _due_on_stream_time(task: Task) -> Iterator[Schedule]:
     while schedule := task.due("stream_time", task.progress.time):
         yield schedule
@@ -100,7 +121,7 @@ def _due_on_stream_time(task: Task) -> Iterator[Schedule]:
 def _punctuate_carefully(task: Task, schedule: Schedule, now: int, clock: str, reject: Reject) -> None:
     failed = _failed_call(task, f"the punctuation at {clock} {now}")
     if not task.attempt(partial(task.punctuate, schedule, now), failed, reject):
-        task.skip(schedule, now)
+        task.progress.punctuations.skip(schedule.name, now)
 
 
 def _failed_call(task: Task, call: str) -> Failed:

@@ -8,6 +8,7 @@ from itertools import compress
 from typing import Any, NamedTuple
 
 from streamtopo.engine.task.ahead import ANY, Ahead
+from streamtopo.engine.task.marks import Mark, without_marks
 from streamtopo.engine.task.progress import Place
 from streamtopo.errors import FailedRecord, StepError
 from streamtopo.records import Batch, Headers, TopicPartition, within
@@ -90,8 +91,13 @@ class Input:
         place: Place,
         left_out: Counter[str],
         ahead: Ahead = ANY,
+        *,
+        has_marks: bool = False,
     ) -> None:
-        """Reading starts at `place`; `left_out` counts the rows that are left out, by reason."""
+        """Reading starts at `place`; `left_out` counts the rows that are left out, by reason.
+
+        With `has_marks`, it is a repartition topic: some records are not the user's.
+        """
         self.source = source
         self.partition = partition
         self.place = place
@@ -103,15 +109,19 @@ class Input:
         self._task = task
         self._left_out = left_out
         self._ahead = ahead
+        self._has_marks = has_marks
 
-    def add(self, batch: Batch, reject: Reject, now: int = 0) -> None:
+    def add(self, batch: Batch, reject: Reject, now: int = 0) -> int:
         """Queue the rows of the batch, except those that cannot be decoded or whose timestamps are not allowed.
 
         If `reject` raises, the rows before the bad one are queued, and `poison` keeps the error until they are taken.
-        `now` is the time of the wall clock.
+        `now` is the time of the wall clock. Returns how many records there were.
         """
         if self.poison is not None:
-            return
+            return 0
+        marks: list[tuple[int, Mark]] = []
+        if self._has_marks:
+            batch, marks = without_marks(batch)
         latest = self._ahead.latest(now)
         rows = self._decoded(batch, reject, latest)
         if rows.timestamps and min(rows.timestamps) < 0:
@@ -121,11 +131,14 @@ class Input:
         self.waiting = join_rows([self.waiting, rows])
         if self.poison is None:
             self.fetched = batch.next_offset
+        if self.place.origins is not None:
+            self.place.origins.note([mark for mark in marks if mark[0] < self.fetched])
+        return len(batch.offsets)
 
     def pass_left_out(self) -> None:
         """If no rows wait, all records that were read are processed or left out."""
         if not self.waiting.size and self.poison is None:
-            self.place.offset = self.fetched
+            self.place.move(self.fetched)
 
     def take(self, count: int, bound: int = FOREVER) -> InputRows:
         """The next rows. Clocks do not follow rows past the bound."""

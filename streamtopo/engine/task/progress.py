@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 
 from streamtopo.engine.program.punctuation import Punctuations
 from streamtopo.engine.task.clocks import Clocks, latest_of, time_of
+from streamtopo.engine.task.options import TaskId
+from streamtopo.engine.task.origins import Known, Origins, packed_origins, recalled
 from streamtopo.records import Position, TopicPartition
+from streamtopo.topology.clocks import Bound, OperatorClock
 from streamtopo.windows import FOREVER
 
 
@@ -22,17 +25,36 @@ class Place:
     offset: int
     time: int = -1
     """The largest timestamp so far, of the rows that clocks follow."""
+    origins: Origins | None = None
+    """For a repartition topic that several tasks write."""
 
-    def move(self, offset: int, time: int) -> None:
+    def move(self, offset: int, time: int = -1) -> None:
         self.offset, self.time = offset, max(self.time, time)
+        if self.origins is not None:
+            self.origins.hear(before=offset)
+
+    def snapshot(self) -> PlaceSnapshot:
+        return PlaceSnapshot(self.offset, self.time, None if self.origins is None else self.origins.known)
+
+    def restore(self, known: PlaceSnapshot) -> None:
+        self.offset, self.time, heard = known
+        if self.origins is not None and heard is not None:
+            self.origins.go_back(heard, self.offset)
+
+
+class PlaceSnapshot(NamedTuple):
+    offset: int
+    time: int
+    origins: Known | None
 
 
 class ProgressSnapshot(NamedTuple):
     """Progress at one moment. It never changes, so any thread may read it."""
 
     time: int
+    seen: int
     clocks: Mapping[str, int]
-    places: Mapping[TopicPartition, tuple[int, int]]
+    places: Mapping[TopicPartition, PlaceSnapshot]
     timetable: dict[str, int]
     dropped: Counter[str]
 
@@ -48,9 +70,9 @@ class ProgressSnapshot(NamedTuple):
 class Progress:
     """What a task remembers besides its stores. It is committed and rolled back together with them."""
 
-    def __init__(self, wall_clock: Callable[[], int]) -> None:
-        self.time = -1
-        self.clocks = Clocks()
+    def __init__(self, wall_clock: Callable[[], int], bound: Bound) -> None:
+        self.stream_time = OperatorClock(bound=bound)
+        self.clocks = Clocks(bound)
         self.places: dict[TopicPartition, Place] = {}
         self.punctuations = Punctuations(wall_clock)
         self.dropped = Counter[str]()
@@ -64,15 +86,20 @@ class Progress:
 
     # -- positions in the log
 
-    def open(self, partition: TopicPartition, position: Position) -> Place:
-        """Start at this position. Several positions may remember the same time: the latest counts."""
+    def open(self, partition: TopicPartition, position: Position, origins: Sequence[TaskId] = ()) -> Place:
+        """Start at this position. Several positions may remember the same time: the latest counts.
+
+        `origins` are the tasks that write this partition, if there are several.
+        """
         place = self.places[partition] = Place(position.offset)
-        if position.metadata:
-            known = orjson.loads(position.metadata)
+        known = orjson.loads(position.metadata) if position.metadata else {}
+        if len(origins) > 1:
+            place.origins = Origins(origins, recalled(origins, known.get("origins"), older=bool(known)))
+        if known:
             place.time = known["partition"]
-            self.time = max(self.time, known["time"])
-            for name, time in clocks_in(position.metadata).items():
-                self.clocks[name].time = max(self.clocks[name].time, time)
+            self.stream_time.reach(known["time"])
+            self.stream_time.seen = max(self.stream_time.seen, known.get("seen", -1))
+            self.clocks.recall(clocks_in(position.metadata))
             self.punctuations.recall(known["due"])
         return place
 
@@ -82,12 +109,16 @@ class Progress:
             "clocks": self.clocks.times(),
             "due": self.punctuations.timetable("stream_time"),
         }
-        return {
-            partition: Position(place.offset, orjson.dumps({"partition": place.time, **memory}).decode())
-            for partition, place in self.places.items()
-        }
+        if self.stream_time.seen > self.time:
+            memory["seen"] = self.stream_time.seen
+        return {partition: Position(place.offset, _metadata(place, memory)) for partition, place in self.places.items()}
 
     # -- stream time
+
+    @property
+    def time(self) -> int:
+        """Stream time of the task."""
+        return self.stream_time.time
 
     def moved(self) -> None:
         """Stream time has moved on, or could have."""
@@ -96,7 +127,13 @@ class Progress:
     def idle_time(self, patience: int) -> int | None:
         """The stream time to move to, if there were no records for this long: it follows the wall clock."""
         waited = self._wall_clock() - self._moved_at
+        if any(not one.known.settled for one in self.origins()):
+            return None
         return min(self.time + waited, FOREVER) if self.time >= 0 and waited >= patience else None
+
+    def origins(self) -> list[Origins]:
+        """What is known of the tasks that write its repartition topics, where several do."""
+        return [place.origins for place in self.places.values() if place.origins is not None]
 
     # -- rows that were dropped
 
@@ -112,8 +149,9 @@ class Progress:
     def snapshot(self) -> ProgressSnapshot:
         return ProgressSnapshot(
             self.time,
+            self.stream_time.seen,
             self.clocks.times(),
-            {partition: (place.offset, place.time) for partition, place in self.places.items()},
+            {partition: place.snapshot() for partition, place in self.places.items()},
             self.punctuations.timetable("stream_time", "wall_clock"),
             self.dropped.copy(),
         )
@@ -125,6 +163,9 @@ class Progress:
     def commit(self) -> None:
         """What was written is committed, and nothing has been done since."""
         self.committed = self.written
+        for place in self.places.values():
+            if place.origins is not None:
+                place.origins.forget(before=place.offset)
 
     def rollback(self) -> None:
         self._restore(self.committed)
@@ -136,12 +177,19 @@ class Progress:
         self._restore(self._marked)
 
     def _restore(self, known: ProgressSnapshot) -> None:
-        self.time = known.time
+        self.stream_time.time, self.stream_time.seen = known.time, known.seen
         self.clocks.restore(known.clocks)
         self.dropped = known.dropped.copy()
-        for partition, (offset, time) in known.places.items():
-            self.places[partition].offset, self.places[partition].time = offset, time
+        for partition, place in known.places.items():
+            self.places[partition].restore(place)
         self.punctuations.restart(known.timetable)
+
+
+def _metadata(place: Place, memory: dict[str, Any]) -> str:
+    known = {"partition": place.time, **memory}
+    if place.origins is not None and (packed := packed_origins(place.origins)) is not None:
+        known["origins"] = packed
+    return orjson.dumps(known).decode()
 
 
 def clocks_in(metadata: str) -> dict[str, int]:

@@ -9,6 +9,7 @@ from itertools import accumulate
 
 from streamtopo.engine.task.inputs import Input, InputRows
 from streamtopo.records import Chunk, Order, TopicPartition, interleave, latest_so_far, within
+from streamtopo.topology.clocks import OperatorClock, not_past
 from streamtopo.windows import FOREVER
 
 
@@ -58,10 +59,10 @@ class Round:
                 found[number] = part, place
         return found
 
-    def times(self, before: int) -> list[int]:
-        """For each number, the stream time of the task when that row is processed."""
+    def times(self, clock: OperatorClock) -> list[int]:
+        """For each number, the stream time of the task when that row is processed; the clock has it at the start."""
         raw = [part.rows.timestamps[place] for part, place in self.rows_by_number()]
-        return latest_so_far(within(raw, self.bound), before)
+        return not_past(latest_so_far(within(raw, self.bound), clock.seen), max(clock.bound.horizon, clock.time))
 
     def singles(self) -> Iterator[Round]:
         """The same rows, in the same order, as rounds of one."""

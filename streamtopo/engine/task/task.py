@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import NamedTuple
 
@@ -12,6 +12,7 @@ from streamtopo.engine.program.punctuation import Schedule
 from streamtopo.engine.program.stations import Failure
 from streamtopo.engine.task.ahead import ANY, ClockLimit, limit_of, warn_of_clock
 from streamtopo.engine.task.context import TaskContext
+from streamtopo.engine.task.horizons import Horizons
 from streamtopo.engine.task.inputs import Input, Reject
 from streamtopo.engine.task.options import TaskId, TaskOptions
 from streamtopo.engine.task.progress import Progress
@@ -24,8 +25,15 @@ from streamtopo.stores.rows.state import State
 from streamtopo.topology import Topology
 from streamtopo.topology.nodes import ProcessorNode, Subtopology
 
+OriginsOf = Callable[[str], Sequence[TaskId]]
+"""The tasks that write a topic, if it is a repartition topic and those that read it ask for the time."""
+
 Failed = Callable[[str, BaseException], FailedRecord]
 """Takes a node and the exception that it raised; returns the record, or call, that it failed on."""
+
+
+def no_origins(topic: str) -> Sequence[TaskId]:
+    return ()
 
 
 class TaskChanges(NamedTuple):
@@ -54,8 +62,9 @@ class Task:
         self.states = {
             spec.name: State(spec, store, cached=spec.cached and options.cache > 0) for spec in subtopology.stores
         }
-        self.progress = Progress(options.wall_clock)
-        self.clock_limit = ClockLimit(limit_of(subtopology.sources, options.ahead), options.clock_set)
+        ahead = ClockLimit(limit_of(subtopology.sources, options.ahead), options.clock_set)
+        self.horizons = Horizons(subtopology, ahead)
+        self.progress = Progress(options.wall_clock, self.horizons.whole)
         self._topology = topology
         self._subtopology = subtopology
         self._outbox = outbox
@@ -70,29 +79,41 @@ class Task:
 
     # -- inputs
 
-    def open(self, partitions: Mapping[TopicPartition, Position]) -> None:
-        """Start from these positions. The stores are restored by now."""
+    def open(self, partitions: Mapping[TopicPartition, Position], origins: OriginsOf = no_origins) -> None:
+        """Start from these positions. The stores are restored by now. `origins` are the tasks that write a topic."""
         for partition, position in sorted(partitions.items()):
-            source = next(s for s in self._subtopology.sources if s.reads(_described(self._topology, partition.topic)))
-            ahead = self._options.ahead.get(source.name, ANY)
-            place = self.progress.open(partition, position)
-            self.inputs[partition] = Input(source, partition, str(self.id), place, self.progress.left_out, ahead)
+            topic = _described(self._topology, partition.topic)
+            source = next(s for s in self._subtopology.sources if s.reads(topic))
+            ahead, has_marks = self._options.ahead.get(source.name, ANY), topic in self._topology.repartitions
+            place = self.progress.open(partition, position, origins(partition.topic))
+            if place.origins is not None:
+                self.horizons.sources.append((source.name, place.origins))
+            self.inputs[partition] = Input(
+                source, partition, str(self.id), place, self.progress.left_out, ahead, has_marks=has_marks
+            )
         self.progress.write()
         self.progress.commit()
         self._begin()
-        bound = self.progress.clocks.bound.time = self.clock_limit.latest(now := self._options.wall_clock())
+        self.horizons.limit(bound := self.horizons.ahead.latest(now := self._options.wall_clock()))
         if self.progress.clocks.times() and self.progress.time > bound:
             warn_of_clock(str(self.id), self.progress.time, now)
 
-    def add(self, batch: Batch, reject: Reject) -> None:
+    def add(self, batch: Batch, reject: Reject) -> int:
+        """Queue the records of the batch; returns how many there are."""
         one = self.inputs[batch.source]
-        one.add(batch, reject, self.clock_limit.judged(self._options.wall_clock()))
+        records = one.add(batch, reject, self.horizons.ahead.judged(self._options.wall_clock()))
         one.pass_left_out()
+        return records
 
     def pass_left_out(self) -> None:
         """All rounds were done again: move past the records that were left out after them."""
         for one in self.inputs.values():
             one.pass_left_out()
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether rows wait for their round."""
+        return any(one.waiting.offsets for one in self.inputs.values())
 
     def take(self, ends: Mapping[TopicPartition, int]) -> Round | None:
         """The next round, if it is known which rows it has."""
@@ -100,23 +121,25 @@ class Task:
         for one in inputs:
             if one.poison is not None and not one.waiting.offsets:
                 raise one.poison
-        if not any(one.waiting.offsets for one in inputs):
+        if not self.has_rows:
             return None
         due, now = self.progress.punctuations.next_due("stream_time"), self._options.wall_clock()
-        bound = self.clock_limit.latest(now)
+        if due is not None and due > self.horizons.whole.horizon:
+            due = None  # no row of this round moves stream time as far as that
+        bound = self.horizons.ahead.latest(now)
         taken = take(inputs, ends, limit=self._round_size, time=self.progress.time, due=due, bound=bound)
         for part in taken.parts if taken is not None else ():
             if part.ahead:
                 first = part.ahead[0]
                 offset, time = part.rows.offsets[first], part.rows.timestamps[first]
-                self.clock_limit.passed(len(part.ahead), part.input.partition, offset, time, now)
+                self.horizons.ahead.passed(len(part.ahead), part.input.partition, offset, time, now)
         return taken
 
     # -- processing
 
     def run(self, round: Round, *, fresh: bool = False) -> None:
         """Pass the rows of a round through the program; `fresh` if they have been through it before."""
-        self.progress.clocks.bound.time = round.bound
+        self.horizons.limit(round.bound)
         self.progress.moved()
         shape = self._program.shape
         self.context.begin(round)
@@ -125,7 +148,7 @@ class Task:
         finally:
             self.context.end()  # processors refer to it in cycles, and would keep the rows in memory
         self.passed(round)
-        self.progress.time = max(self.progress.time, round.time)
+        self.progress.stream_time.observe(round.time)
 
     def passed(self, round: Round) -> None:
         """The round is processed, or left out."""
@@ -134,21 +157,24 @@ class Task:
 
     def advance(self, time: int) -> None:
         """Move stream time forward without a record."""
-        bound = self.progress.clocks.bound
         self.progress.moved()
-        self.progress.time = max(self.progress.time, time)
-        bound.time = max(bound.time, time)
+        self.progress.stream_time.reach(time)
+        self.horizons.limit(max(self.horizons.whole.time, time))
         self._program.advance(time)
+
+    def follow_horizon(self) -> None:
+        """The tasks that write its repartition topics have got further: move all clocks that were held back."""
+        self.horizons.follow()
+        self.progress.stream_time.catch_up()
+        if self.progress.clocks.catch_up():
+            self.progress.moved()
+            self._program.advance()
 
     def punctuate(self, schedule: Schedule, now: int) -> None:
         schedule.passed(now)
         if schedule.clock == "wall_clock":
-            self.progress.clocks.bound.time = self.clock_limit.latest(now)
+            self.horizons.limit(self.horizons.ahead.latest(now))
         self._program.punctuate(schedule.node, now, lambda: schedule.callback(now))
-
-    def skip(self, schedule: Schedule, now: int) -> None:
-        """A call failed and was undone; do not repeat it for this time."""
-        self.progress.punctuations.skip(schedule.name, now)
 
     def due(self, clock: Clock, now: int) -> Schedule | None:
         return self.progress.punctuations.due(clock, now)
@@ -221,14 +247,16 @@ class Task:
             self._subtopology,
             self.context,
             self._outbox,
-            self.context.sink,
             depth_first=self._options.depth_first,
             before_sending=self._check,
         )
         self._opened.callback(self._program.close)
+        self.horizons.follow()
 
     def _new_context(self) -> TaskContext:
-        return TaskContext(self.id, self._topology, self.states, self.progress, self._outbox, self._options)
+        return TaskContext(
+            self.id, self._topology, self.states, self.progress, self._outbox, self._options, self.horizons
+        )
 
     # -- one record at a time, to find the one that fails
 

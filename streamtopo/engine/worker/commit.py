@@ -14,13 +14,17 @@ logger = logging.getLogger("streamtopo")
 
 OutputsFor = Callable[[Sequence[FailedRecord]], Iterable[tuple[TopicPartition, Columns]]]
 """What the error policy writes about records that failed."""
+Marks = Callable[[], Iterable[tuple[TopicPartition, Columns]]]
 
 
-def commit(tasks: Iterable[Task], member: Member, outputs_for: OutputsFor) -> tuple[CommitResult, list[Task]]:
+def commit(
+    tasks: Iterable[Task], member: Member, outputs_for: OutputsFor, marks: Marks
+) -> tuple[CommitResult, list[Task]]:
     """Make what these tasks did since the last commit durable; returns the outcome and the tasks it broke.
 
     1. Announce the input positions, take the changes of every store, and send their changelog records after the
-       outputs that were sent before; then what the error policy writes about records that failed.
+       outputs that were sent before; then what the error policy writes about records that failed; and at last the
+       marks, in which tasks announce to those that read their outputs how far they have got.
     2. Commit outputs, changelogs and input positions to the log, in one transaction.
     3. Write each task's changes to its store, in one batch with the changelog offsets inside.
 
@@ -39,6 +43,8 @@ def commit(tasks: Iterable[Task], member: Member, outputs_for: OutputsFor) -> tu
     if rejected := [failed for _, changes in taken for failed in changes.rejected]:
         for target, columns in outputs_for(rejected):
             member.send(target, columns)
+    for target, columns in marks():
+        member.send(target, columns)
     outcome = member.commit(positions)
     if outcome.outcome is not Outcome.DONE:
         return outcome, []

@@ -14,14 +14,15 @@ from streamtopo.engine.metrics import Metrics
 from streamtopo.engine.plan import Plan
 from streamtopo.engine.program.stations import Failure
 from streamtopo.engine.task.ahead import CLOCK_SET, by_source, warn_of_unset_clock
-from streamtopo.engine.task.entries import IdleEntry, RoundEntry, TickEntry
+from streamtopo.engine.task.entries import HorizonEntry, IdleEntry, RoundEntry, TickEntry
 from streamtopo.engine.task.options import TaskId, TaskOptions
 from streamtopo.engine.task.task import Task
 from streamtopo.engine.topics.topics import Topics
 from streamtopo.engine.worker.commit import commit
+from streamtopo.engine.worker.order import in_order_of_time
 from streamtopo.engine.worker.pace import Pace
 from streamtopo.engine.worker.policy import ErrorPolicy, Rejections, policy_of
-from streamtopo.engine.worker.purge import Purging
+from streamtopo.engine.worker.repartition_topics import RepartitionTopics
 from streamtopo.engine.worker.replay import Replay
 from streamtopo.engine.worker.row_memory import RowMemory
 from streamtopo.engine.worker.run import run
@@ -107,11 +108,11 @@ class Worker:
         topics = Topics(topology, self.log, self.config)
         self.globals = GlobalTasks(topology, self.log, topics.partitions, settings, self.config)
         settings = settings._replace(global_states=self.globals.states)
-        self._purging = Purging(topology, self.log)
         exactly_once = self.config.exactly_once
         self._tasks = Tasks(
             topology, self.log, topics, open_store, settings, address=address, exactly_once=exactly_once
         )
+        self._repartitions = RepartitionTopics(topology, self.log, self._tasks)
 
     @property
     def tasks(self) -> dict[TaskId, Task]:
@@ -191,6 +192,8 @@ class Worker:
         )
         worked = not self.paused and self._process() | self._tick() | self._advance_idle()
         idle = not read and not worked
+        if idle and not self.paused and self._repartitions.news:
+            self._pace.did(0)
         self._read_little = read < self.config.chunk // _FEW and not held_back and not self._rows_waiting()
         due = self._pace.due(caught_up=idle or self._read_little) or self._row_memory.full
         if due:
@@ -205,8 +208,7 @@ class Worker:
         for batch in batches:
             task = self._tasks.reading(batch.source)
             if task is not None:
-                task.add(batch, self._rejections.reject)
-                self._pace.did(len(batch.offsets))
+                self._pace.did(task.add(batch, self._rejections.reject))
         return sum(len(batch.offsets) or 1 for batch in batches), bool(full)
 
     def _give_back(self, partitions: frozenset[TopicPartition]) -> None:
@@ -223,10 +225,16 @@ class Worker:
         """One round of each task that has one. A commit that is due does not wait for the other tasks."""
         ends = self.member.ends()
         worked = False
-        for id, task in list(self.tasks.items()):
-            if self.tasks.get(id) is task and (taken := task.take(ends)) is not None:
-                worked = True
+        for task in in_order_of_time(self.tasks.values(), self._tasks.origins):
+            if self.tasks.get(task.id) is not task:
+                continue
+            if (taken := task.take(ends)) is not None:
                 self._replay.do(RoundEntry(task, taken))
+            moved = task.horizons.hear(self._now(), self.config.origin_idle)
+            if moved:
+                self._replay.do(HorizonEntry(task))
+            if taken is not None or moved:
+                worked = True
                 if self._pace.due(caught_up=False):
                     self._commit()
         return worked
@@ -266,14 +274,16 @@ class Worker:
         for task in self.tasks.values():
             task.before_commit()
         with self._pace.committing():
-            committed, broken = commit(self.tasks.values(), self.member, self._rejections.outputs)
+            committed, broken = commit(
+                self.tasks.values(), self.member, self._rejections.outputs, self._repartitions.marks
+            )
         if committed.outcome is Outcome.DONE:
             self._replay.clear()
             self._rejections.committed()
             self._pace.committed()
             for task in self.tasks.values():
                 task.committed()
-            self._purging.after_commit(self.tasks.values())
+            self._repartitions.committed()
             self._tasks.drop(broken)
             self._row_memory.trim()
             return True

@@ -48,5 +48,5 @@ class WorkerMetrics:
             commit_ms=self._pace.commit_ms,
             skipped=self._rejections.skipped,
             dropped=dict(dropped),
-            ahead=self._tasks.ahead_before + sum(task.clock_limit.beyond for task in self._tasks.ready.values()),
+            ahead=self._tasks.ahead_before + sum(task.horizons.ahead.beyond for task in self._tasks.ready.values()),
         )

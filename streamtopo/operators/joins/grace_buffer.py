@@ -57,9 +57,13 @@ class Buffer:
 
     def advance(self, moment: Chunk) -> Chunk:
         """The records that are released when stream time reaches this moment."""
-        self._time.time = max(self._time.time, *moment.timestamps)
+        self._time.reach(*moment.timestamps)
         gone = list(self._due(self._waiting()))
         return _in_place(moment, [0] * len(gone), gone)
+
+    @property
+    def stream_time(self) -> int:
+        return self._time.time
 
     def _waiting(self) -> list[bytes]:
         if self._places is None:
@@ -109,6 +113,10 @@ class Buffered(WatchingStep):
     def process_watching(self, chunk: Chunk, puts: Sequence[PlacedPuts]) -> Chunk:
         released, places = self._buffer.release(chunk)
         return self._join.process_watching(released, [some.moved(places) for some in puts])
+
+    @property
+    def stream_time(self) -> int:
+        return self._buffer.stream_time
 
     def advance(self, moment: Chunk) -> Chunk:
         gone = self._buffer.advance(moment)

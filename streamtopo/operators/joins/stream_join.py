@@ -74,9 +74,13 @@ class JoinStreams(Step):
             side.recent.expire(side.time.time - self._window.retention + 1)
         return NOTHING
 
+    @property
+    def stream_time(self) -> int:
+        return self._time.time
+
     def advance(self, moment: Chunk) -> Chunk:
         """Join rows whose window closes with None."""
-        self._time.time = max(self._time.time, *moment.timestamps)
+        self._time.reach(*moment.timestamps)
         joined = Joined(moment, self._joiner, self._sides)
         if self._pending is not None:
             self._pending.load([])
@@ -110,32 +114,34 @@ class JoinStreams(Step):
         """The places of the rows to put into the store of each side."""
         retention, pending = self._window.retention, self._pending
         near, keep = zip(*[(side.recent.near, side.recent.add) for side in self._sides], strict=True)
-        seen = [side.time.time for side in self._sides]
+        expired = [side.time.time - retention for side in self._sides]
+        seen = [side.time.seen for side in self._sides]
         added: tuple[list[int], list[int]] = [], []
         late = 0
-        clock = self._time.follow(chunk.timestamps)
-        rows = zip(chunk.sides or (), keys, chunk.values, kept, chunk.timestamps, clock, strict=True)
-        for place, (side, key, value, data, time, now) in enumerate(rows):
+        latest = self._time.see(chunk.timestamps)
+        clock = self._time.held_back(latest)
+        rows = zip(chunk.sides or (), keys, chunk.values, kept, chunk.timestamps, clock, latest, strict=True)
+        for place, (side, key, value, data, time, now, newest) in enumerate(rows):
             if data is None or key is None:
                 self._not_kept(place, side, value, time, joined)
                 continue
-            if pending is not None and time == now:
+            if pending is not None and time >= now:
                 self._close(place, side, now, pending, joined)
             other, (back, ahead) = 1 - side, self._reach[side]
-            found = near[other](key, seen[other] - retention + 1, time - back, time + ahead)
+            found = near[other](key, expired[other] + 1, time - back, time + ahead)
             if found:
                 joined.together(place, side, value, time, found)
             if pending is not None:
                 self._partners(place, side, key, value, found, max(time + ahead, 0) < now, pending, joined)
-            if seen[side] < time <= now:
+            if seen[side] < time <= newest:
                 seen[side] = time
-            if time > seen[side] - retention:
+                expired[side] = self._sides[side].time.observe(time) - retention
+            if time > expired[side]:
                 keep[side](key, time, data)
                 added[side].append(place)
             else:
                 late += 1
         self._dropped(LATE, late)
-        self._sides[LEFT].time.time, self._sides[RIGHT].time.time = seen
         return added
 
     def _not_kept(self, place: int, side: int, value: Any, time: int, joined: Joined) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 from streamtopo.serdes import Serde
 from streamtopo.stores.rows.state import State
-from streamtopo.topology.clocks import OperatorClock
+from streamtopo.topology.clocks import Register
 
 How = Literal["inner", "left", "outer"]
 LEFT, RIGHT = 0, 1
@@ -46,7 +46,7 @@ class Alone(NamedTuple):
 class Pending:
     """Stored by time, side and key. Rows with the same time, side and key are stored, and removed, together."""
 
-    def __init__(self, state: State, window: JoinWindow, lowest: OperatorClock) -> None:
+    def __init__(self, state: State, window: JoinWindow, lowest: Register) -> None:
         self._state = state
         self._ahead = window.after + window.grace, window.before + window.grace
         self._lowest = lowest
@@ -68,8 +68,8 @@ class Pending:
         row = self._state.row(place)
         values = [*row[0][1], value] if row is not None else [value]
         self._state.put(place, ((side, values), time), time)
-        if not 0 <= self._lowest.time <= time:
-            self._lowest.time = time
+        if not 0 <= self._lowest.value <= time:
+            self._lowest.value = time
         if self._places is not None:
             insort(self._places, place, lo=self._first)
             if len(self._places) > _LISTED:
@@ -86,15 +86,15 @@ class Pending:
         As in Kafka Streams, the last row that is looked at counts as the earliest that can be due next. So rows may
         stay longer than necessary, but each is looked at about twice, however many are pending.
         """
-        if self._lowest.time < 0 or self._lowest.time + self._ahead[asking] >= now:
+        if self._lowest.value < 0 or self._lowest.value + self._ahead[asking] >= now:
             return []
         found: list[Alone] = []
         waiting: list[bytes] = []
         still_open = set[int]()
         walked = 0
-        self._lowest.time = -1
+        self._lowest.value = -1
         for number, place, (side, values) in self._walk():
-            time = self._lowest.time = int.from_bytes(place[:8])
+            time = self._lowest.value = int.from_bytes(place[:8])
             if len(still_open) == 2:
                 walked = number
                 break

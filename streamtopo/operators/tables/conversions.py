@@ -53,7 +53,7 @@ def upsert_versions(state: State, time: OperatorClock, dropped: Dropped, *, send
             chain, valid_to = with_version(before, timestamp, private(value), time.time - state.spec.retention)
             rows[key] = (chain, timestamp) if chain else None
             chains.append(chain)
-            times.append(time.time)
+            times.append(max(time.time, 0))
             old.append(_old(before) if valid_to == LATEST else OUTDATED)
         dropped("older than the history", kept.count(False))
         chunk = chunk.select(kept)

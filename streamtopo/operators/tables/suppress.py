@@ -84,9 +84,13 @@ class Suppress(Step):
             self._release(len(chunk) - 1, rows, puts, released)
         return self._put(chunk, puts, released)
 
+    @property
+    def stream_time(self) -> int:
+        return self._clock.time
+
     def advance(self, moment: Chunk) -> Chunk:
         self._fill()
-        self._clock.time = max(self._clock.time, *moment.timestamps)
+        self._clock.reach(*moment.timestamps)
         puts, released = _HeldRows(), _HeldRows()
         self._release(0, self.rows.load(()), puts, released)
         return self._put(moment.with_old([None]), puts, released)
@@ -97,7 +101,7 @@ class Suppress(Step):
         An update may have a later time: that of an earlier record of its row, which was too far ahead when it came.
         That record has not moved the aggregation's time, so an update that does not change the time does not either.
         """
-        above = max((clock.time for clock in self._above), default=-1)
+        above = max((clock.seen for clock in self._above), default=-1)
         return above if above >= 0 and self._clock.limited else FOREVER
 
     def _release(self, place: int, rows: dict[Any, Any], puts: _HeldRows, released: _HeldRows) -> None:

@@ -23,19 +23,19 @@ class ForwardedUntil:
     def __init__(self, bindings: Bindings, store: str, after_end: int) -> None:
         """`after_end`: how many milliseconds after its end a window closes."""
         self._after_end = after_end
-        self._end = bindings.clock(f"{store}/closed")
-        older = bindings.clock(f"{store}/emitted")
+        self._end = bindings.register(f"{store}/closed")
+        older = bindings.register(f"{store}/emitted")
         """Older versions stored stream time instead."""
-        if self._end.time < 0 <= older.time:
-            self._end.time = max(-1, older.time - after_end)
+        if self._end.value < 0 <= older.value:
+            self._end.value = max(-1, older.value - after_end)
 
     @property
     def end(self) -> int:
-        return self._end.time
+        return self._end.value
 
     def reach(self, time: int) -> None:
         """Stream time has reached `time`."""
-        self._end.time = max(self._end.time, time - self._after_end)
+        self._end.value = max(self._end.value, time - self._after_end)
 
 
 class Closing:

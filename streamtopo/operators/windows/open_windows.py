@@ -8,7 +8,7 @@ from typing import Any
 
 from streamtopo.stores.rows.layout import segment_start
 from streamtopo.stores.rows.state import State
-from streamtopo.topology.clocks import OperatorClock
+from streamtopo.topology.clocks import OperatorClock, Register
 from streamtopo.windows import Windowed
 
 _PAST_TIMES = b"\x80"
@@ -20,9 +20,7 @@ _KEY_BYTES = 400
 class OpenWindows:
     """The user adds new windows to the list that `of` returned, in the order of `place`, and removes deleted ones."""
 
-    def __init__(
-        self, state: State, newest: OperatorClock, latest: OperatorClock, place: Callable[[Windowed], Any]
-    ) -> None:
+    def __init__(self, state: State, newest: OperatorClock, latest: Register, place: Callable[[Windowed], Any]) -> None:
         self._state = state
         self._newest = newest
         self._latest = latest
@@ -78,8 +76,8 @@ class OpenWindows:
 
     def _segments(self) -> list[bytes]:
         """The first bytes of the keys, for each segment that may have windows that are not expired."""
-        spec, newest = self._state.spec, self._newest.time
-        oldest = max(0, newest - spec.retention)
+        spec, newest = self._state.spec, self._newest.seen
+        oldest = max(0, self._newest.time - spec.retention)
         past = newest // spec.segment + 1
-        ahead = self._state.ordered.segments(past) if self._latest.time > newest else ()
+        ahead = self._state.ordered.segments(past) if self._latest.value > newest else ()
         return [segment_start(number) for number in (*range(oldest // spec.segment, past), *ahead)]

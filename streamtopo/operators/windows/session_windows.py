@@ -54,7 +54,7 @@ class Sessions:
         self._gap, self._after_end = windows.gap, windows.after_end
         self._aggregation, self._state, self._late = aggregation, state, late
         self._dropped = bindings.count
-        self._stream_time = StreamTime(bindings, state.spec.name, len(aggregation.adds))
+        self.stream_time = StreamTime(bindings, state.spec.name, len(aggregation.adds))
         self._key_times = KeyTimes(bindings, state.spec.name)
         self._open = OpenWindows(state, self._key_times.newest, self._key_times.latest, by_end)
         self._entry = entry_of(state)
@@ -65,10 +65,10 @@ class Sessions:
         if not len(chunk):
             return NOTHING, NOTHING
         expire(self._state, self._key_times.newest.time, len(chunk))
-        times = self._stream_time.times(chunk)
+        times, seen = self.stream_time.see(chunk)
         if self._closing is not None:
             self._closing.begin(times[-1])
-        updates, late = self._take(chunk, times)
+        updates, late = self._take(chunk, times, seen)
         self._late.count(len(late))
         passed_on = updates.put(self._state, chunk)
         if self._closing is not None:
@@ -77,7 +77,7 @@ class Sessions:
 
     def advance(self, moment: Chunk) -> Chunk:
         (now,) = moment.timestamps
-        self._stream_time.advance(now)
+        self.stream_time.advance(now)
         if self._closing is None:
             return NOTHING
         self._closing.begin(now)
@@ -86,7 +86,7 @@ class Sessions:
         )
         return self._closing.rows(moment)
 
-    def _take(self, chunk: Chunk, times: list[int]) -> tuple[SessionUpdates, list[int]]:
+    def _take(self, chunk: Chunk, times: list[int], seen: list[int]) -> tuple[SessionUpdates, list[int]]:
         """Add each record to its session. Returns the places of late records, too."""
         inner = inner_identities(self._state, chunk.keys)
         sessions_of, entry = self._open.of(inner), self._entry
@@ -100,8 +100,8 @@ class Sessions:
             self._key_times.newest,
         )
         adders = adders_of(self._aggregation.adds, chunk.sides)
-        columns = zip(chunk.keys, inner, chunk.values, chunk.timestamps, times, adders, strict=False)
-        for place, (key, identity, value, time, now, add) in enumerate(columns):
+        columns = zip(chunk.keys, inner, chunk.values, chunk.timestamps, times, seen, adders, strict=False)
+        for place, (key, identity, value, time, now, latest, add) in enumerate(columns):
             sessions = sessions_of[identity]
             gone = newest.time - kept_for
             merged = _near(sessions, time, gap, gone) if sessions and sessions[-1][2] >= time - gap else []
@@ -114,7 +114,7 @@ class Sessions:
             else:
                 updates.merge(place, session, merged, sessions, value, add)
                 if end > newest.time:
-                    self._key_times.put(end, now)
+                    self._key_times.put(end, latest)
                 if self._closing is not None:
                     self._closing.opened(session, entry(session))
             if self._closing is not None:
@@ -309,4 +309,4 @@ def session_windows(
 ) -> Keeping:
     late = Late(bindings.count, to_topic=on_late)
     sessions = Sessions(windows, aggregation, state, bindings, late=late, on_close=on_close)
-    return late.keeping(sessions.step, state, sessions.advance)
+    return late.keeping(sessions.step, state, sessions.advance, sessions.stream_time)

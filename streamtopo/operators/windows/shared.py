@@ -52,42 +52,53 @@ class StreamTime:
     def __init__(self, bindings: Bindings, store: str, parents: int) -> None:
         self._clocks: list[OperatorClock] = [bindings.clock(name) for name in stream_time_clocks(store, parents)]
 
-    def times(self, chunk: Chunk) -> list[int]:
-        """Stream time after each row."""
+    def see(self, chunk: Chunk) -> tuple[list[int], list[int]]:
+        """Stream time after each row; and the latest time seen until then, to which the horizon holds it back."""
         if len(self._clocks) > 1:
             sides = zip(chunk.sides or (), chunk.timestamps, strict=True)
-            return [self._clocks[side].observe(time) for side, time in sides]
+            both = [
+                (clock.observe(time), clock.seen)
+                for clock, time in ((self._clocks[side], time) for side, time in sides)
+            ]
+            return [time for time, _ in both], [seen for _, seen in both]
         (clock,) = self._clocks
-        return clock.follow(chunk.timestamps)
+        seen = clock.see(chunk.timestamps)
+        return clock.held_back(seen), seen
 
     def advance(self, time: int) -> None:
-        for clock in self._clocks:
-            clock.time = max(clock.time, time)
+        if time > self.time:
+            for clock in self._clocks:
+                clock.reach(time)
 
     @property
     def time(self) -> int:
         return max(clock.time for clock in self._clocks)
 
+    @property
+    def seen(self) -> int:
+        return max(clock.seen for clock in self._clocks)
+
 
 class KeyTimes:
-    """The latest times in the keys of a store: up to stream time, by which rows expire, and after it."""
+    """The latest times in the keys of a store: up to the time seen, by which rows expire, and after it."""
 
     def __init__(self, bindings: Bindings, store: str) -> None:
         self.newest = bindings.clock(f"{store}/newest")
-        self.latest = bindings.clock(f"{store}/latest")
+        self.latest = bindings.register(f"{store}/latest")
         """Of rows that are too far ahead to move stream time. It only limits where rows are looked for."""
 
-    def put(self, time: int, now: int) -> None:
-        """Note the time in the key of a new row, at stream time `now`."""
-        clock = self.newest if time <= now else self.latest
-        if time > clock.time:
-            clock.time = time
+    def put(self, time: int, seen: int) -> None:
+        """Note the time in the key of a new row, where `seen` is the latest time of a record so far."""
+        if time <= seen:
+            self.newest.observe(time)
+        elif time > self.latest.value:
+            self.latest.value = time
 
-    def put_all(self, times: list[int], now: int) -> None:
-        if max(times, default=-1) > now:
-            self.put(max(times), now)
-            times = within(times, now)
-        self.put(max(times, default=-1), now)
+    def put_all(self, times: list[int], seen: int) -> None:
+        if max(times, default=-1) > seen:
+            self.put(max(times), seen)
+            times = within(times, seen)
+        self.put(max(times, default=-1), seen)
 
 
 def inner_identities(state: State, keys: list[Any]) -> list[Hashable]:
@@ -113,9 +124,14 @@ def expire(state: State, time: int, rows: int) -> None:
 
 
 class KeepingWindows(Keeping):
-    def __init__(self, function: ChunkFunction, rows: State, advance: ChunkFunction) -> None:
+    def __init__(self, function: ChunkFunction, rows: State, advance: ChunkFunction, time: StreamTime) -> None:
         super().__init__(function, rows)
         self._advance = advance
+        self._time = time
+
+    @property
+    def stream_time(self) -> int:
+        return self._time.time
 
     def advance(self, moment: Chunk) -> Chunk:
         return self._advance(moment)
@@ -146,12 +162,12 @@ class Late:
         self._dropped(LATE, windows)
 
     def keeping(
-        self, step: Callable[[Chunk], tuple[Chunk, Chunk]], state: State, advance: ChunkFunction
+        self, step: Callable[[Chunk], tuple[Chunk, Chunk]], state: State, advance: ChunkFunction, time: StreamTime
     ) -> KeepingWindows:
         """`step` returns updates, and the records that were in no open window."""
         if self.to_topic:
-            return DividedWindows(lambda chunk: _divided(*step(chunk)), state, advance)
-        return KeepingWindows(lambda chunk: step(chunk)[0], state, advance)
+            return DividedWindows(lambda chunk: _divided(*step(chunk)), state, advance, time)
+        return KeepingWindows(lambda chunk: step(chunk)[0], state, advance, time)
 
 
 def _divided(updates: Chunk, late: Chunk) -> Chunk:

@@ -39,6 +39,8 @@ class Arrival(NamedTuple):
     add: Add
     closed: int
     """Windows that end before this time are closed."""
+    seen: int
+    """The latest time of a record so far."""
     windows: list[Windowed]
     """The windows of the key, by start."""
 
@@ -95,7 +97,7 @@ class Sliding:
         self._length, self._grace = windows.difference, windows.grace
         self._aggregation = aggregation
         self._state, self._dropped, self._late, self._closing = state, bindings.count, late, closing
-        self._stream_time = StreamTime(bindings, state.spec.name, len(aggregation.adds))
+        self.stream_time = StreamTime(bindings, state.spec.name, len(aggregation.adds))
         self._key_times = KeyTimes(bindings, state.spec.name)
         self._open = OpenWindows(state, self._key_times.newest, self._key_times.latest, by_start)
         self._entry = entry_of(state)
@@ -106,7 +108,7 @@ class Sliding:
         if not len(chunk):
             return NOTHING, NOTHING
         expire(self._state, self._key_times.newest.time, len(chunk))
-        times = self._stream_time.times(chunk)
+        times, seen = self.stream_time.see(chunk)
         inner = inner_identities(self._state, chunk.keys)
         windows = self._open.of(inner)
         self._updates = Updates(
@@ -114,22 +116,22 @@ class Sliding:
         )
         late = []
         adders = adders_of(self._aggregation.adds, chunk.sides)
-        columns = zip(chunk.keys, inner, chunk.values, chunk.timestamps, times, adders, strict=False)
-        for place, (key, identity, value, time, now, add) in enumerate(columns):
+        columns = zip(chunk.keys, inner, chunk.values, chunk.timestamps, times, seen, adders, strict=False)
+        for place, (key, identity, value, time, now, latest, add) in enumerate(columns):
             closed = now - self._grace
             if time + self._length < closed:
                 late.append(place)
                 self._late.count(1)
             else:
                 self._forget(windows[identity])
-                self._take(Arrival(place, key, value, time, add, closed, windows[identity]))
+                self._take(Arrival(place, key, value, time, add, closed, latest, windows[identity]))
         passed_on = self._updates.put(self._state, chunk)
         if self._closing is not None:
             passed_on = self._closing.closed(chunk, times)
         return passed_on, late_rows(chunk, late, wanted=self._late.to_topic)
 
     def advance(self, moment: Chunk) -> Chunk:
-        self._stream_time.advance(moment.timestamps[0])
+        self.stream_time.advance(moment.timestamps[0])
         return NOTHING if self._closing is None else self._closing.closed(moment, moment.timestamps)
 
     def _forget(self, windows: list[Windowed]) -> None:
@@ -223,7 +225,7 @@ class Sliding:
 
     def _put(self, record: Arrival, window: Windowed, value: Any, time: int) -> None:
         if window[1] > self._key_times.newest.time:
-            self._key_times.put(window[1], record.closed + self._grace)
+            self._key_times.put(window[1], record.seen)
         is_kept = window[1] > self._key_times.newest.time - self._state.spec.retention or self._closing is not None
         if is_kept:
             self._keep(record, window, None if value is None else (value, time))
@@ -252,4 +254,4 @@ def sliding_windows(
     closing = Closing(windows, state, bindings) if on_close else None
     late = Late(bindings.count, to_topic=on_late)
     sliding = Sliding(windows, aggregation, state, bindings, late, closing)
-    return late.keeping(sliding.step, state, sliding.advance)
+    return late.keeping(sliding.step, state, sliding.advance, sliding.stream_time)

@@ -47,15 +47,15 @@ def time_windows(
         if not len(chunk):
             return NOTHING, NOTHING
         expire(state, key_times.newest.time, len(chunk))
-        times = stream_time.times(chunk)
+        times, seen = stream_time.see(chunk)
         placed = windows.place(chunk.timestamps)
         open_, missed = _in_time(windows, placed, times)
         late.count(len(missed))
         kept: list[bool] | None = None
         if len(aggregation.adds) == 1:
-            key_times.put_all(open_.starts, stream_time.time)
+            key_times.put_all(open_.starts, stream_time.seen)
         else:
-            kept = _put_one_by_one(key_times, open_.starts, [times[p] for p in open_.places], state.spec.retention)
+            kept = _put_one_by_one(key_times, open_.starts, [seen[p] for p in open_.places], state.spec.retention)
         if aggregation.counts and not each_update_counts(state, on_close=on_close):
             updates = _count_together(windows, state, chunk, open_)
         else:
@@ -69,17 +69,17 @@ def time_windows(
         stream_time.advance(moment.timestamps[0])
         return NOTHING if closing is None else closing.closed(moment, moment.timestamps)
 
-    return late.keeping(step, state, advance)
+    return late.keeping(step, state, advance, stream_time)
 
 
-def _put_one_by_one(key_times: KeyTimes, starts: list[int], times: list[int], retention: int) -> list[bool]:
+def _put_one_by_one(key_times: KeyTimes, starts: list[int], seen: list[int], retention: int) -> list[bool]:
     """Whether the store keeps the row of each of these windows, or the row is already expired.
 
     Each stream of a cogroup closes windows by its own time, and one may be far behind the others.
     """
     kept = []
-    for start, time in zip(starts, times, strict=True):
-        key_times.put(start, time)
+    for start, until_then in zip(starts, seen, strict=True):
+        key_times.put(start, until_then)
         kept.append(not retention or start > key_times.newest.time - retention)
     return kept
 

@@ -1,0 +1,89 @@
+"""What the tasks of a worker announce in the repartition topics that they write: how far they have got."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from streamtopo.engine.assignment.marked_topics import repartitions_of
+from streamtopo.engine.assignment.tasks import Tasks
+from streamtopo.engine.task.horizons import written
+from streamtopo.engine.task.inputs import Input
+from streamtopo.engine.task.marks import Announcement, mark_columns
+from streamtopo.engine.task.task import Task
+from streamtopo.records import Columns, TopicPartition
+from streamtopo.topology import Topology
+from streamtopo.topology.nodes import SinkNode
+
+Ends = Mapping[TopicPartition, int]
+
+
+class Announcements:
+    def __init__(self, topology: Topology, tasks: Tasks) -> None:
+        self._tasks = tasks
+        self._sinks = {
+            (part.number, topology.topic_of(topic)): sinks
+            for part in topology.subtopologies()
+            for topic, sinks in repartitions_of(topology, part).items()
+        }
+        self._announced: dict[tuple[Task, str], Announcement] = {}
+        self._sent: dict[tuple[Task, str], Announcement] = {}
+        """Those of the commit that is under way."""
+
+    @property
+    def due(self) -> bool:
+        """Whether there is something new to announce."""
+        return any(True for _ in self._new())
+
+    def marks(self) -> Iterator[tuple[TopicPartition, Columns]]:
+        """One for each partition of each topic, with what is new; they follow all rows of this commit."""
+        self._sent = dict(self._new())
+        by_topic: dict[str, list[Announcement]] = {}
+        for (_, topic), announcement in self._sent.items():
+            by_topic.setdefault(topic, []).append(announcement)
+        for topic, mark in by_topic.items():
+            columns = mark_columns(mark)
+            for partition in range(self._tasks.partitions(topic)):
+                yield TopicPartition(topic, partition), columns
+
+    def committed(self) -> None:
+        tasks = set(self._tasks.ready.values())
+        known = self._announced | self._sent
+        self._announced = {key: announcement for key, announcement in known.items() if key[0] in tasks}
+
+    def _new(self) -> Iterator[tuple[tuple[Task, str], Announcement]]:
+        marked = self._tasks.marked
+        if not marked:
+            return
+        ends = self._tasks.member.ends()
+        for task in self._tasks.ready.values():
+            for topic in marked:
+                sinks = self._sinks.get((task.id.subtopology, topic))
+                if sinks is None:
+                    continue
+                now = self._announcement(task, sinks, ends)
+                if self._announced.get((task, topic)) != now:
+                    yield (task, topic), now
+
+    def _announcement(self, task: Task, sinks: Sequence[SinkNode], ends: Ends) -> Announcement:
+        time = min(_time(task, sink.name) for sink in sinks)
+        above = frozenset[str]().union(*(task.horizons.above[sink.name] for sink in sinks))
+        inputs = [one for one in task.inputs.values() if one.source.name in above]
+        return Announcement(task.id, time, all(self._caught_up(one, ends) for one in inputs))
+
+    def _caught_up(self, one: Input, ends: Ends) -> bool:
+        """Whether all records that there are have been processed, and will be all that come from slower tasks."""
+        if one.waiting.size or one.poison is not None or one.fetched < ends.get(one.partition, 0):
+            return False
+        origins = one.place.origins
+        return self._tasks.member.knows_end(one.partition) and (origins is None or origins.known.settled)
+
+
+def _time(task: Task, sink: str) -> int:
+    """The latest time of the records above the sink, as far as the horizon; or of the rows written, if they may differ.
+
+    Rows that come later are not older, if those that they are made from are in order.
+    """
+    above, horizon = task.horizons.above[sink], task.horizons.of(sink).horizon
+    if sink in task.horizons.retimed:
+        return min(task.progress.clocks.register(written(sink)).value, horizon)
+    return min(max(one.place.time for one in task.inputs.values() if one.source.name in above), horizon)

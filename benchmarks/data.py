@@ -54,11 +54,15 @@ def by_partition(topic: str, rows: Iterable[Row]) -> Iterator[tuple[TopicPartiti
             yield TopicPartition(topic, partition), Columns(keys, values, times)
 
 
-def events(users: Sequence[int], *, per_ms: int = 1) -> Iterator[Row]:
-    """Yield one event of each of these users, in this order: {"user":…,"page":"/p/…","ts":…,"amount":…}."""
+def events(users: Sequence[int], *, per_ms: int = 1, apart_ms: int = 1) -> Iterator[Row]:
+    """Yield one event of each of these users, in this order: {"user":…,"page":"/p/…","ts":…,"amount":…}.
+
+    `per_ms` events have the same time; the next ones are `apart_ms` later.
+    """
     chance = random.Random("events")
     for place, user in enumerate(users):
-        page, cents, time = chance.randrange(1_000_000), chance.randrange(10_000_000), START + place // per_ms
+        page, cents = chance.randrange(1_000_000), chance.randrange(10_000_000)
+        time = START + place // per_ms * apart_ms
         text = f'{{"user":{user},"page":"/p/{page}","ts":{time},"amount":{cents / 100}}}'
         yield str(user).encode(), text.encode(), time
 

@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from multiprocessing import get_context
@@ -93,7 +93,16 @@ def worker(app: str, site: Site, *options: str) -> Iterator[Running]:
 
 def cpu_seconds() -> float:
     """Return the CPU time of all child processes."""
-    fields = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in _below(os.getpid())]
+    return _cpu_seconds(_below(os.getpid()))
+
+
+def cpu_seconds_of(pid: int) -> float:
+    """Return the CPU time of the process and of all below it."""
+    return _cpu_seconds([pid, *_below(pid)])
+
+
+def _cpu_seconds(pids: Iterable[int]) -> float:
+    fields = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in pids]
     return sum(int(one[11]) + int(one[12]) for one in fields) / os.sysconf("SC_CLK_TCK")
 
 

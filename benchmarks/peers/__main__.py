@@ -44,7 +44,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--workloads", nargs="+", choices=WORKLOADS, default=list(WORKLOADS), metavar="NAME")
     parser.add_argument("--peers", nargs="+", choices=PEERS, default=PEERS, metavar="NAME")
     parser.add_argument(
-        "--records", type=int, help="number of records (default: the workload's own); slow peers get fewer"
+        "--records",
+        type=int,
+        help="number of records (default: the workload's own); slow peers get fewer, except for backlog",
     )
     parser.add_argument("--runs", type=int, default=3, help="runs of each, in turn (default 3); 0 only draws")
     parser.add_argument("--file", type=Path, default=FILE, help=f"file to which runs are appended (default {FILE})")
@@ -68,7 +70,7 @@ def _runs(options: argparse.Namespace, server: Server) -> Iterator[dict[str, Any
 
 def _run(contender: Contender, workload: str, records: int | None, server: Server) -> dict[str, Any]:
     count = records or WORKLOADS[workload].records
-    if workload != "latency":
+    if workload not in ("latency", "backlog"):
         count = max(100, round(count * contender.share))
     about = {
         "workload": workload,

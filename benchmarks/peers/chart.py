@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 
 from benchmarks.peers.contenders import contenders
@@ -31,7 +31,9 @@ def chart(kept: Sequence[Kept]) -> str:
 
 
 def _unit(workload: str) -> str:
-    return "ms to the 99th percentile, less is better" if workload == "latency" else f"{WORKLOADS[workload].unit}/s"
+    if workload == "latency":
+        return "ms to the 99th percentile, less is better"
+    return "% of the windows are exact" if WORKLOADS[workload].backlog else f"{WORKLOADS[workload].unit}/s"
 
 
 def _bars(kept: Sequence[Kept]) -> dict[str, list[Bar]]:
@@ -40,12 +42,17 @@ def _bars(kept: Sequence[Kept]) -> dict[str, list[Bar]]:
     for workload in WORKLOADS:
         for contender in contenders():
             measures = found.get((workload, contender.name))
-            if measures is not None and "p99 ms" in measures:
-                length = measures["p99 ms"]
-                bars.setdefault(workload, []).append((contender.name, length, f"{length:.0f} ms"))
-            elif measures is not None:
-                bars.setdefault(workload, []).append((contender.name, rate(measures), short(rate(measures))))
+            if measures is not None:
+                bars.setdefault(workload, []).append((contender.name, *_length(measures)))
     return bars
+
+
+def _length(measures: Mapping[str, float]) -> tuple[float, str]:
+    if (delay := measures.get("p99 ms")) is not None:
+        return delay, f"{delay:.0f} ms"
+    if (exact := measures.get("exact %")) is not None:
+        return exact, f"{exact:.0f} %"
+    return rate(measures), short(rate(measures))
 
 
 def _bar(name: str, share: float, text: str, top: int) -> str:

@@ -12,7 +12,8 @@ from benchmarks.peers.environments import HERE, kafka_streams, python_of
 from benchmarks.peers.workloads import WORKLOADS, Workload
 
 EXACTLY, AT_LEAST = "exactly once", "at least once"
-EVERY = frozenset(WORKLOADS)
+EVERY = frozenset(name for name, workload in WORKLOADS.items() if not workload.backlog)
+AND_BACKLOG = frozenset(WORKLOADS)
 
 
 class Job(NamedTuple):
@@ -36,6 +37,8 @@ class Contender:
     """The share of the others' records: slow contenders would take hours."""
     commits: bool = True
     """Whether it commits positions in a group; otherwise its output shows its progress."""
+    reports_late: bool = True
+    """Whether it says at its end how many records it dropped as late, in a backlog."""
 
     @property
     def name(self) -> str:
@@ -79,6 +82,7 @@ _TUNED = {
     "producer.compression.type": "lz4",
 }
 _SOONER = {"commit.interval.ms": "10", "producer.linger.ms": "5"}
+_TWO = {"num.stream.threads": "2"}
 
 
 def streams(*several: Mapping[str, str]) -> Callable[[Job], list[str]]:
@@ -105,22 +109,25 @@ def python(peer: str, *options: str) -> Callable[[Job], list[str]]:
     return command
 
 
-_ON_FAUST = ("map-filter", "keyed-count", "every-update", "tumbling-count", "latency")
+_ON_FAUST = ("map-filter", "keyed-count", "every-update", "tumbling-count", "backlog", "latency")
 _ALONE = ("map-filter", "keyed-count", "every-update", "latency")
 
 
 def contenders() -> Iterator[Contender]:
     for guarantee in (EXACTLY, AT_LEAST):
-        yield Contender("streamtopo", guarantee, "", ours(guarantee.replace(" ", "-")))
+        done = AND_BACKLOG if guarantee == EXACTLY else EVERY
+        yield Contender("streamtopo", guarantee, "", ours(guarantee.replace(" ", "-")), done)
+    yield Contender("streamtopo", EXACTLY, "2 processes", ours("exactly-once", "--processes", "2"), ["backlog"])
     seldom = ours("at-least-once", "--commit-interval", "1s")
     yield Contender("streamtopo", AT_LEAST, "commits each second", seldom, EVERY - {"latency", "restore"})
     for guarantee in (EXACTLY, AT_LEAST):
         yield Contender("client alone", guarantee, "", raw(guarantee.replace(" ", "-")), _ALONE)
-    for guarantee, given, done in ((EXACTLY, _EXACTLY, EVERY), (AT_LEAST, {}, EVERY - {"restore"})):
+    for guarantee, given, done in ((EXACTLY, _EXACTLY, AND_BACKLOG), (AT_LEAST, {}, EVERY - {"restore"})):
         yield Contender("Kafka Streams", guarantee, "defaults", streams(given), done)
         yield Contender("Kafka Streams", guarantee, "tuned", streams(given, _TUNED), done)
     yield Contender("Kafka Streams", EXACTLY, "commits each 10 ms", streams(_EXACTLY, _SOONER), ["latency"])
-    for guarantee in (EXACTLY, AT_LEAST):
-        yield Contender("Quix Streams", guarantee, "", python("quix", guarantee.replace(" ", "-")), share=0.1)
-    yield Contender("Faust", AT_LEAST, "", python("faust"), _ON_FAUST, share=0.02)
+    yield Contender("Kafka Streams", EXACTLY, "defaults, 2 threads", streams(_EXACTLY, _TWO), ["backlog"])
+    for guarantee, done in ((EXACTLY, AND_BACKLOG), (AT_LEAST, EVERY)):
+        yield Contender("Quix Streams", guarantee, "", python("quix", guarantee.replace(" ", "-")), done, share=0.1)
+    yield Contender("Faust", AT_LEAST, "", python("faust"), _ON_FAUST, share=0.02, reports_late=False)
     yield Contender("Bytewax", AT_LEAST, "", python("bytewax"), ["map-filter", "every-update"], 0.1, commits=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -17,10 +18,11 @@ from benchmarks.data import PARTITIONS, Row
 from benchmarks.harness import DifferentResultsError
 from benchmarks.machine import ROOT
 from benchmarks.peers.contenders import Contender, Job
+from benchmarks.peers.exactness import exactness
 from benchmarks.peers.latency import delays
 from benchmarks.peers.server import Filled, Server
 from benchmarks.peers.workloads import WORKLOADS, Values, Workload
-from benchmarks.processes import Running, until
+from benchmarks.processes import Running, cpu_seconds_of, until
 
 Measures = dict[str, float]
 
@@ -28,7 +30,7 @@ Measures = dict[str, float]
 def measured(contender: Contender, name: str, records: int, server: Server) -> Measures:
     workload = WORKLOADS[name]
     with tempfile.TemporaryDirectory(prefix="streamtopo-peers-") as directory:
-        run = {"latency": _latency, "restore": _restore}.get(name, _throughput)
+        run = {"latency": _latency, "restore": _restore, "backlog": _backlog}.get(name, _throughput)
         try:
             return run(_Scene(contender, workload, records, server, Path(directory)))
         finally:
@@ -50,12 +52,12 @@ class _Scene:
 
     def __init__(self, contender: Contender, workload: Workload, records: int, server: Server, directory: Path) -> None:
         self.workload, self.records, self.server = workload, records, server
-        self.warm_up = records // 2
+        self.warm_up = 0 if workload.backlog else records // 2
         self.state = directory / "state"
         self._errors = directory / "errors"
         commit_at = self.warm_up, self.warm_up + records
         self._command = contender.command(Job(workload, server.brokers, self.state, commit_at))
-        self._commits = contender.commits
+        self._commits, self._reports_late = contender.commits, contender.reports_late
         self._filled: Filled = {}
         server.make([workload.input, workload.output, *workload.tables])
         for topic, rows in workload.tables.items():
@@ -79,9 +81,28 @@ class _Scene:
 
         until(done, "the end of the input", running.check)
 
+    def in_group(self) -> bool:
+        return self.server.is_stable(self.workload.application)
+
+    @property
+    def expected(self) -> Values:
+        return _expected(self.workload.name, len(self.rows))
+
+    @property
+    def found(self) -> Values:
+        """The last value of each key in the output."""
+        last = self.server.output(self.workload.output).last
+        return {key: self.workload.read(value) for key, value in last.items()}
+
+    @property
+    def late(self) -> Measures:
+        """What the process said last about late records, at its end. streamtopo says nothing if there were none."""
+        said = re.findall(r"\blate:? ([\d,]+)", self._errors.read_text())
+        number = said[-1].replace(",", "") if said else "0"
+        return {"late": float(number)} if self._reports_late else {}
+
     def check(self) -> None:
-        found, expected = self.server.output(self.workload.output), _expected(self.workload.name, len(self.rows))
-        last = {key: self.workload.read(value) for key, value in found.last.items()}
+        last, expected = self.found, self.expected
         if last != expected:
             wrong = [key for key in expected.keys() | last.keys() if last.get(key) != expected.get(key)]
             raise DifferentResultsError(
@@ -112,10 +133,10 @@ def _throughput(scene: _Scene) -> Measures:
         scene.until_done(running)
         os.kill(running.pid, signal.SIGSTOP)
         scene.fill(topic, rows[scene.warm_up :])
-        cpu_before, began = _cpu_seconds(running.pid), time.monotonic()
+        cpu_before, began = cpu_seconds_of(running.pid), time.monotonic()
         os.kill(running.pid, signal.SIGCONT)
         scene.until_done(running)
-        seconds, cpu = time.monotonic() - began, _cpu_seconds(running.pid) - cpu_before
+        seconds, cpu = time.monotonic() - began, cpu_seconds_of(running.pid) - cpu_before
     scene.check()
     units = scene.records * scene.workload.units
     return {f"{scene.workload.unit}/s": units / seconds, "CPU us": cpu / units * 1e6}
@@ -149,6 +170,17 @@ def _started(scene: _Scene) -> float:
         return time.monotonic() - began
 
 
-def _cpu_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+def _backlog(scene: _Scene) -> Measures:
+    """Start the process when all records are there; the clock starts when it is in its group."""
+    scene.fill(scene.workload.input, scene.rows)
+    with scene.process() as running:
+        until(scene.in_group, "the process in its group", running.check)
+        cpu_before, began = cpu_seconds_of(running.pid), time.monotonic()
+        scene.until_done(running)
+        seconds, cpu = time.monotonic() - began, cpu_seconds_of(running.pid) - cpu_before
+    return {
+        f"{scene.workload.unit}/s": scene.records / seconds,
+        "CPU us": cpu / scene.records * 1e6,
+        **exactness(scene.found, scene.expected),
+        **scene.late,
+    }

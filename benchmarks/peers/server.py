@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka import Consumer, ConsumerGroupState, KafkaError, KafkaException, Producer
 from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec  # type: ignore[attr-defined]
 
@@ -117,6 +117,11 @@ class Server:
         read = {topic for (topic, _), offset in at.items() if offset >= 0}
         # A position may be before the mark that ends a transaction.
         return bool(read) and all(end - max(at[place], 0) <= 1 for place, end in ends.items() if place[0] in read)
+
+    def is_stable(self, group: str) -> bool:
+        """Return whether the group has members, and each has its partitions."""
+        groups = self._admin.list_consumer_groups().result().valid
+        return any(one.group_id == group and one.state is ConsumerGroupState.STABLE for one in groups)
 
     def written(self, topic: str) -> int:
         return sum(self._ends([topic]).values())

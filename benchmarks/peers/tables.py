@@ -26,16 +26,42 @@ def medians(kept: Iterable[Kept]) -> Medians:
 
 def table(kept: Sequence[Kept]) -> str:
     found = medians(kept)
-    workloads = [name for name in WORKLOADS if any(workload == name for workload, _ in found)]
-    names = [one.name for one in contenders() if any(name == one.name for _, name in found)]
-    rows = [
-        ["", *workloads],
-        ["---", *["--:"] * len(workloads)],
-        *[[name, *(_cell(found.get((workload, name))) for workload in workloads)] for name in names],
-        *_ratios(found, workloads),
-    ]
+    lines = [line for part in (_rates(found), _backlogs(found)) if part for line in (*part, "")]
     broken = dict.fromkeys(f"{one['workload']}, {one['contender']}: {one['broken']}" for one in kept if "broken" in one)
-    return "\n".join([*(f"| {' | '.join(row)} |" for row in rows), "", *broken, _conditions(kept)])
+    return "\n".join([*lines, *broken, _conditions(kept)])
+
+
+def _rates(found: Medians) -> list[str]:
+    workloads = [name for name, one in WORKLOADS.items() if not one.backlog and any(name == at for at, _ in found)]
+    rows = [[name, *(_cell(found.get((on, name))) for on in workloads)] for name in _names(found, workloads)]
+    return _markdown(["", *workloads], [*rows, *_ratios(found, workloads)])
+
+
+def _backlogs(found: Medians) -> list[str]:
+    """A rate is compared only with what it was reached for: the share of results that are right."""
+    rows = [
+        [
+            name,
+            f"{measures['exact %']:.1f} %",
+            f"{measures['missing']:,.0f}",
+            f"{measures['late']:,.0f}" if "late" in measures else "",
+            short(rate(measures)),
+            f"{measures['CPU us']:.1f}",
+        ]
+        for name in _names(found, ["backlog"])
+        for measures in [found["backlog", name]]
+    ]
+    columns = ["exact windows", "records missing", "reported as late", "records/s", "us of CPU a record"]
+    return _markdown(["backlog", *columns], rows)
+
+
+def _names(found: Medians, workloads: Sequence[str]) -> list[str]:
+    return [one.name for one in contenders() if any((workload, one.name) in found for workload in workloads)]
+
+
+def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    lines = [head, ["---", *["--:"] * (len(head) - 1)], *rows]
+    return [f"| {' | '.join(line)} |" for line in lines] if rows else []
 
 
 def _cell(measures: Mapping[str, float] | None) -> str:

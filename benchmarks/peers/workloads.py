@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import orjson
 
@@ -15,7 +16,7 @@ from benchmarks.workloads.stream_table_join import USERS
 from benchmarks.workloads.tumbling_count import SIZE
 from streamtopo.serdes import INT
 
-Values = dict[bytes, object]
+Values = dict[bytes, Any]
 """The last value of each key: intermediate values depend on caches."""
 
 
@@ -29,7 +30,7 @@ class Workload:
     records: int
     rows: Callable[[int], Iterable[Row]]
     expected: Callable[[Sequence[Row]], Values]
-    read: Callable[[bytes], object] = INT.decode
+    read: Callable[[bytes], Any] = INT.decode
     """Decode a value of the output, to compare values in different formats."""
     outputs: Callable[[Sequence[Row]], int] = len
     """The number of outputs if every update is written."""
@@ -37,6 +38,8 @@ class Workload:
     """Input that is read before, by topic."""
     through: bool = False
     """Whether a topic of the application's own is between input and output."""
+    backlog: bool = False
+    """Whether all input is there before a contender starts; otherwise it is warmed up."""
     unit: str = "records"
     units: int = 1
     """The number of units per record."""
@@ -52,6 +55,11 @@ def events_of_each(records: int) -> Iterable[Row]:
 
 def events_of_many(records: int) -> Iterable[Row]:
     return events(repeating_users(records, USERS))
+
+
+def events_without_keys(records: int) -> Iterable[Row]:
+    """Yield events in the order of time, 100 ms apart; their users are only in the values."""
+    return ((None, value, time) for _, value, time in events(repeating_users(records, 50), apart_ms=100))
 
 
 def names() -> Iterable[Row]:
@@ -84,6 +92,15 @@ def counts(rows: Sequence[Row]) -> Values:
 
 def counts_in_windows(rows: Sequence[Row]) -> Values:
     return dict(Counter(key + INT.encode(time // SIZE * SIZE) for key, _, time in rows if key))
+
+
+def counts_by_user(rows: Sequence[Row]) -> Values:
+    """Count in windows of a second."""
+    return dict(Counter(user_of(value) + INT.encode(time // 1000 * 1000) for _, value, time in rows))
+
+
+def user_of(value: bytes) -> bytes:
+    return str(orjson.loads(value)["user"]).encode()
 
 
 def counts_of_words(rows: Sequence[Row]) -> Values:
@@ -120,6 +137,17 @@ WORKLOADS = {
             500_000,
             partial(events_of_some, per_ms=10),
             counts_in_windows,
+        ),
+        Workload(
+            "backlog",
+            "backlog",
+            "events",
+            "counted",
+            100_000,
+            events_without_keys,
+            counts_by_user,
+            through=True,
+            backlog=True,
         ),
         Workload(
             "word-count",

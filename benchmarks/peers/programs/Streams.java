@@ -50,6 +50,7 @@ public class Streams {
         var streams = new KafkaStreams(builder.build(), properties);
         var ended = new CountDownLatch(1);
         Runtime.getRuntime().addShutdownHook(new Thread(() -> {
+            System.out.printf("late: %.0f%n", total(streams, "dropped-records-total"));
             streams.close(Duration.ofSeconds(30));
             ended.countDown();
         }));
@@ -57,9 +58,18 @@ public class Streams {
         ended.await();
     }
 
+    static double total(KafkaStreams streams, String metric) {
+        return streams.metrics().values().stream().filter(found -> found.metricName().name().equals(metric))
+            .mapToDouble(found -> ((Number) found.metricValue()).doubleValue()).sum();
+    }
+
     static void describe(StreamsBuilder builder, String workload, List<Long> commitAt) {
         if (workload.equals("word-count")) {
             wordCount(builder, commitAt);
+            return;
+        }
+        if (workload.equals("backlog")) {
+            backlog(builder);
             return;
         }
         KStream<String, JsonNode> events =
@@ -92,6 +102,14 @@ public class Streams {
             .processValues(requests(commitAt, 8))
             .groupByKey(Grouped.with(TEXT, TEXT))
             .count(Materialized.as("counts")).toStream().to("word-counts", Produced.with(TEXT, NUMBER));
+    }
+
+    static void backlog(StreamsBuilder builder) {
+        builder.stream("events", Consumed.with(TEXT, JSON))
+            .groupBy((nothing, event) -> event.get("user").asText(), Grouped.with(TEXT, JSON))
+            .windowedBy(TimeWindows.ofSizeAndGrace(Duration.ofSeconds(1), Duration.ofSeconds(5)))
+            .count(Materialized.as("counts")).toStream()
+            .to("counted", Produced.with(WindowedSerdes.timeWindowedSerdeFrom(String.class, 1000), NUMBER));
     }
 
     static JsonNode inCents(JsonNode event) {

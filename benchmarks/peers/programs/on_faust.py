@@ -30,6 +30,8 @@ def describe(app: Any, workload: str) -> None:
         map_events(app, topic("events", **jsons), topic("mapped", **jsons), 0)
     elif workload == "stream-table-join":
         join(app, topic("events", **jsons), topic("names", **raws), topic("joined", **jsons))
+    elif workload == "backlog":
+        count_by_user(app, topic("events", **jsons), topic("counted", **raws))
     elif workload == "tumbling-count":
         count_in_windows(app, topic("events", **jsons), topic("counted", **raws))
     else:
@@ -72,6 +74,23 @@ def count_in_windows(app: Any, source: Any, target: Any) -> None:
             windows[text] += 1
             start = int(event.message.timestamp // size * size * 1000)
             await target.send(key=key + pack(start), value=pack(windows[text].current(event)))
+
+
+def count_by_user(app: Any, source: Any, target: Any) -> None:
+    """Take the time from the event: group_by gives its records the time of writing.
+
+    No record is too late for a window; every 30 s, windows that have expired by the wall clock are deleted.
+    """
+    counts = app.Table("counts", default=int, partitions=PARTITIONS)
+    windows = counts.tumbling(1, expires=6).relative_to(lambda event: event.value["ts"] / 1000)
+
+    @app.agent(source)  # type: ignore[untyped-decorator]
+    async def counted(stream: Any) -> None:
+        async for event in stream.group_by(lambda event: str(event["user"]), name="user").events():
+            text = event.key.decode()
+            windows[text] += 1
+            start = event.value["ts"] // 1000 * 1000
+            await target.send(key=event.key + pack(start), value=pack(windows[text].value(event)))
 
 
 def count_words(app: Any, source: Any, target: Any) -> None:

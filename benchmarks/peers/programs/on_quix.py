@@ -34,7 +34,33 @@ def windowed(value: dict[str, int], key: bytes, timestamp: int, headers: Any) ->
     return key + pack(value["start"]), pack(value["value"])
 
 
-def describe(app: Any, workload: str) -> None:
+def user_of(event: dict[str, Any]) -> str:
+    return str(event["user"])
+
+
+class Late:
+    """Count late records, instead of a line in the log for each."""
+
+    def __init__(self) -> None:
+        self.records = 0
+
+    def __call__(self, *_: Any) -> bool:
+        self.records += 1
+        return False
+
+
+def count_by_user(app: Any, late: Late) -> None:
+    """Close windows by the time of their key, the default. By that of the partition, closed ones can start again."""
+    users = app.dataframe(app.topic("events")).group_by(user_of, "user", key_serializer="str", key_deserializer="bytes")
+    counted = users.tumbling_window(1000, 5000, on_late=late).count().current()
+    target = app.topic("counted", key_serializer="bytes", value_serializer=Second())
+    counted.apply(windowed, metadata=True).to_topic(target, key=lambda pair: pair[0])
+
+
+def describe(app: Any, workload: str, late: Late) -> None:
+    if workload == "backlog":
+        count_by_user(app, late)
+        return
     if workload == "word-count":
         sdf = app.dataframe(app.topic("sentences", value_deserializer="str"))
         sdf = sdf.apply(str.split, expand=True).apply(str.lower)
@@ -70,8 +96,10 @@ def main(workload: str, brokers: str, group: str, state: str, guarantee: str) ->
         consumer_poll_timeout=0.1,  # otherwise the last commit waits for a second
         loglevel="WARNING",
     )
-    describe(app, workload)
+    late = Late()
+    describe(app, workload, late)
     app.run()
+    print(f"late: {late.records}")
 
 
 if __name__ == "__main__":

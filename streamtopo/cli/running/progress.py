@@ -59,7 +59,8 @@ class ProgressReporter:
     def end(self, metrics: Metrics) -> None:
         """Close the view, after the last commit. The last numbers stay on the terminal."""
         self._view.close()
-        self._view.say(f"stopped after {counted(metrics.records, 'record')}; all results are committed")
+        processed = ", ".join([counted(metrics.records, "record"), *lost_text(metrics)])
+        self._view.say(f"stopped after {processed}; all results are committed")
 
     def _update_of(self, metrics: Metrics, now: float) -> ProgressUpdate:
         self._rate.add(now, metrics.records)

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from streamtopo.cli.running.live_view import RestoreBars
-from streamtopo.cli.running.progress import LineView, ProgressUpdate, Rate, numbers_text
+from streamtopo.cli.running.progress import LineView, ProgressReporter, ProgressUpdate, Rate, numbers_text
 from streamtopo.engine.metrics import Metrics, RestoreProgress
 
 METRICS = Metrics(("0_0",), (RestoreProgress("counts", 3, 250, 1000),), 1234, 5, 7, 2.55, 1, {"null key": 2})
@@ -54,6 +54,15 @@ def test_a_line_when_the_tasks_change(capsys: pytest.CaptureFixture[str]) -> Non
     assert [line.partition(" ")[2] for line in capsys.readouterr().out.splitlines()] == [
         "restoring 1 store, 25 % of 1,000 records; 1 task running: 0_0",
         "1 task running: 0_0",
+    ]
+
+
+def test_the_last_line_says_what_was_lost(capsys: pytest.CaptureFixture[str]) -> None:
+    for metrics in (METRICS, METRICS._replace(skipped=0, dropped={"late": 0})):
+        ProgressReporter(LineView(), None).end(metrics)
+    assert [line.partition(" ")[2] for line in capsys.readouterr().out.splitlines()] == [
+        "stopped after 1,234 records, skipped 1, dropped for null key 2; all results are committed",
+        "stopped after 1,234 records; all results are committed",
     ]
 
 

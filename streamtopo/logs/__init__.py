@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from enum import Enum
 from math import inf
 from typing import NamedTuple, Protocol
@@ -199,6 +199,10 @@ class Log(Protocol):
 
     def group(self, name: str) -> GroupState | None:
         """One of these groups."""
+        ...
+
+    def unread(self, group: str, partitions: Collection[TopicPartition]) -> frozenset[TopicPartition]:
+        """The partitions, out of these, that have records after the position of the group."""
         ...
 
     def place_group(self, group: str, positions: Mapping[TopicPartition, Position]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from bisect import bisect_left
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 from math import inf
 
 from streamtopo.errors import LogError
@@ -105,6 +105,12 @@ class MemoryLog:
 
     def group(self, name: str) -> GroupState | None:
         return self.groups().get(name)
+
+    def unread(self, group: str, partitions: Collection[TopicPartition]) -> frozenset[TopicPartition]:
+        with self._changed:
+            known = self._groups[group].positions if group in self._groups else {}
+            ends = {one: self._partition(one) for one in partitions}
+            return frozenset(one for one, at in ends.items() if known.get(one, Position(at.start)).offset < at.end)
 
     def place_group(self, group: str, positions: Mapping[TopicPartition, Position]) -> None:
         with self._changed:

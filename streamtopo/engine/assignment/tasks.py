@@ -188,6 +188,12 @@ class Tasks:
     def partitions(self, topic: str) -> int:
         return self._topics.partitions(topic)
 
+    def partitions_of(self, id: TaskId) -> frozenset[TopicPartition]:
+        """Those that a task reads, also one of another worker."""
+        topics = self.plan.part(id.subtopology).topics
+        read = (TopicPartition(topic, id.partition) for topic in topics)
+        return frozenset(one for one in read if one.partition < self._topics.partitions(one.topic))
+
     def inputs(self) -> list[Input]:
         """The inputs of all tasks that are ready."""
         return [one for task in self.ready.values() for one in task.inputs.values()]

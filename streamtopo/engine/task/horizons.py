@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from streamtopo.engine.program.shape import sources_above
 from streamtopo.engine.task.ahead import ClockLimit
-from streamtopo.engine.task.origins import Origins
+from streamtopo.engine.task.origins import AllRead, Origins
 from streamtopo.topology.clocks import Bound
 from streamtopo.topology.nodes import Node, ProcessorNode, Subtopology
 from streamtopo.topology.operator import Timing
@@ -36,10 +36,10 @@ class Horizons:
     def of(self, node: str) -> Bound:
         return self._bounds.setdefault(self.above[node], Bound(self.whole.time))
 
-    def hear(self, now: int, patience: int) -> bool:
+    def hear(self, now: int, patience: int, all_read: AllRead) -> bool:
         """Whether a horizon moves: by what origins announced, or because some have been silent for so long."""
         for _, origins in self.sources:
-            origins.age(now, patience)
+            origins.age(now, patience, all_read)
         return any(bound.horizon != self._lowest(sources) for sources, bound in self._bounds.items())
 
     def follow(self) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
@@ -19,6 +19,9 @@ from typing import Any
 from streamtopo.engine.task.marks import Mark
 from streamtopo.engine.task.options import TaskId
 from streamtopo.windows import FOREVER
+
+AllRead = Callable[[Iterable[TaskId], int], bool]
+"""Whether each of these tasks had nothing to read at some moment since a time of the wall clock."""
 
 _UNHEARD = -2
 """Instead of a time: the origin has announced nothing so far."""
@@ -96,18 +99,19 @@ class Origins:
         del self._marks[:gone]
         self._heard -= gone
 
-    def age(self, now: int, patience: int) -> bool:
-        """Origins that have caught up are not waited for longer than this; true if the horizon moves."""
+    def age(self, now: int, patience: int, all_read: AllRead) -> None:
+        """Origins that have caught up, and have nothing to read, are not waited for longer than this."""
         known, history = self.known, self._history
         if known.newest > self._newest:
             self._newest = known.newest
             history.append((now, self._newest))
-        aged = known.aged
         while history and history[0][0] <= now - patience:
-            _, aged = history.popleft()
-        if aged > known.aged:
-            self.known = replace(known, aged=aged)
-        return self.known.horizon > known.horizon
+            since, newest = history[0]
+            silent = [id for id, time in zip(self.ids, known.times, strict=True) if time < newest]
+            if known.settled and newest > known.horizon and not all_read(silent, since + patience):
+                return
+            history.popleft()
+            self.known = known = replace(known, aged=max(known.aged, newest))
 
     def _after(self, mark: Mark) -> Known:
         times, caught_up = list(self.known.times), list(self.known.caught_up)

@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from streamtopo.engine.assignment.tasks import Tasks
+from streamtopo.engine.task.task import Task
 from streamtopo.engine.worker.announcements import Announcements
 from streamtopo.engine.worker.purge import Purging
+from streamtopo.engine.worker.unread_sources import UnreadSources
 from streamtopo.logs import Log
 from streamtopo.records import Columns, TopicPartition
+from streamtopo.settings.config import WorkerConfig
 from streamtopo.topology import Topology
 
 
 class RepartitionTopics:
-    def __init__(self, topology: Topology, log: Log, tasks: Tasks) -> None:
+    def __init__(
+        self, topology: Topology, log: Log, tasks: Tasks, config: WorkerConfig, now: Callable[[], int]
+    ) -> None:
         self._tasks = tasks
+        self._now = now
+        self._patience = config.origin_idle
+        self._unread = UnreadSources(topology.application_id, log, tasks, config, now)
         self._announcements = Announcements(topology, tasks)
         self._purging = Purging(topology, log)
+
+    def horizon_moves(self, task: Task) -> bool:
+        """Whether the clocks of a task may go further, by what is known now of the tasks before it."""
+        horizons = task.horizons
+        return bool(horizons.sources) and horizons.hear(self._now(), self._patience, self._unread.all_read)
+
+    def close(self) -> None:
+        self._unread.close()
 
     @property
     def news(self) -> bool:

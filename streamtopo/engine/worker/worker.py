@@ -112,7 +112,7 @@ class Worker:
         self._tasks = Tasks(
             topology, self.log, topics, open_store, settings, address=address, exactly_once=exactly_once
         )
-        self._repartitions = RepartitionTopics(topology, self.log, self._tasks)
+        self._repartitions = RepartitionTopics(topology, self.log, self._tasks, self.config, self._now)
 
     @property
     def tasks(self) -> dict[TaskId, Task]:
@@ -149,12 +149,18 @@ class Worker:
 
     def close(self) -> None:
         """Commit, close and leave the group, so that others can take over at once; also if the commit fails."""
-        with self._opened, closing(self.globals), closing(self._tasks), self._all_or_nothing():
+        with (
+            self._opened,
+            closing(self._repartitions),
+            closing(self.globals),
+            closing(self._tasks),
+            self._all_or_nothing(),
+        ):
             self._commit_if_needed()
 
     def abandon(self) -> None:
         """Close and leave the group without a commit, after a failure."""
-        with self._opened, closing(self.globals), closing(self._tasks):
+        with self._opened, closing(self._repartitions), closing(self.globals), closing(self._tasks):
             self._drop_all()
 
     def metrics(self) -> Metrics:
@@ -230,8 +236,7 @@ class Worker:
                 continue
             if (taken := task.take(ends)) is not None:
                 self._replay.do(RoundEntry(task, taken))
-            moved = task.horizons.hear(self._now(), self.config.origin_idle)
-            if moved:
+            if moved := self._repartitions.horizon_moves(task):
                 self._replay.do(HorizonEntry(task))
             if taken is not None or moved:
                 worked = True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from math import inf
 from pathlib import Path
 
@@ -167,6 +167,10 @@ class EmbeddedLog:
 
     def group(self, name: str) -> GroupState | None:
         return self.groups().get(name)
+
+    def unread(self, group: str, partitions: Collection[TopicPartition]) -> frozenset[TopicPartition]:
+        with self._database.connection() as connection:
+            return frozenset(partitions).intersection(group_statements.unread(connection, group))
 
     def _of_the_living(self, state: GroupState) -> GroupState:
         """Without dead members: they are in the tables until another member of the group removes them."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from math import inf
 from threading import Lock
 
@@ -119,6 +119,12 @@ class KafkaLog:
     def group(self, name: str) -> GroupState | None:
         state = self._admin.groups.all(only=name).get(name)
         return state if state and (state.members or state.positions) else None
+
+    def unread(self, group: str, partitions: Collection[TopicPartition]) -> frozenset[TopicPartition]:
+        known = self._admin.groups.offsets(group, partitions)
+        known |= self._admin.offsets.starts(set(partitions) - known.keys())
+        ends = self._admin.offsets.stable_ends(partitions)  # later than the positions: nothing is missed
+        return frozenset(one for one in partitions if known[one] < ends[one])
 
     def place_group(self, group: str, positions: Mapping[TopicPartition, Position]) -> None:
         state = self._admin.groups.all(only=group).get(group)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from streamtopo.logs import GroupState
@@ -110,6 +110,17 @@ def write_positions(
 def replace_positions(connection: sqlite3.Connection, group: str, positions: Mapping[TopicPartition, Position]) -> None:
     connection.execute("DELETE FROM positions WHERE group_name = ?", (group,))
     write_positions(connection, group, positions, {name: id for name, (id, _) in topics(connection).items()})
+
+
+def unread(connection: sqlite3.Connection, group: str) -> Iterator[TopicPartition]:
+    """The partitions of all topics that have records after the position of the group."""
+    rows = connection.execute(
+        "SELECT t.name, p.partition FROM partitions p JOIN topics t ON t.id = p.topic LEFT JOIN positions g "
+        "ON g.topic = p.topic AND g.partition = p.partition AND g.group_name = ? "
+        "WHERE p.next_offset > coalesce(g.next_offset, p.start_offset)",
+        (group,),
+    )
+    return map(TopicPartition._make, rows.fetchall())
 
 
 def positions(connection: sqlite3.Connection, group: str) -> dict[TopicPartition, Position]:

@@ -50,6 +50,15 @@ class GroupAdmin:
         found = self._client.list_consumer_group_offsets(wanted, request_timeout=ONCE)[group].result()
         return positions_of(found.topic_partitions)
 
+    def offsets(self, group: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Those that it has committed for these partitions."""
+        wanted = [ConsumerGroupTopicPartitions(group, [ClientPartition(*partition) for partition in partitions])]
+        with explained(f'read the positions of the group "{group}"'):
+            found = answered(
+                lambda: self._client.list_consumer_group_offsets(wanted, request_timeout=ONCE)[group].result()
+            )
+        return {partition: position.offset for partition, position in positions_of(found.topic_partitions).items()}
+
     def delete(self, group: str) -> None:
         with explained(f'delete the positions of the group "{group}"'):
             try:

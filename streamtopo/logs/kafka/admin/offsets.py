@@ -37,7 +37,10 @@ class OffsetAdmin:
 
     def stable_end(self, partition: TopicPartition) -> int:
         """The end for readers of committed records."""
-        return self._offsets([partition], _END, IsolationLevel.READ_COMMITTED)[partition]
+        return self.stable_ends([partition])[partition]
+
+    def stable_ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return self._offsets(partitions, _END, IsolationLevel.READ_COMMITTED)
 
     def offset_at(self, partition: TopicPartition, timestamp: int) -> int:
         """The offset of the first record with this timestamp or a later one; the end if there is none."""

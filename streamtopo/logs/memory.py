@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from bisect import bisect_left
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from math import inf
 
 from streamtopo.errors import LogError
@@ -18,8 +18,10 @@ from streamtopo.records import Batch, Columns, Headers, Position, TopicPartition
 class MemoryLog:
     one_machine = True
 
-    def __init__(self) -> None:
-        self.id = os.urandom(16).hex()
+    def __init__(self, new_id: Callable[[], str] = lambda: os.urandom(16).hex()) -> None:
+        """`new_id` names the log, its topics and its members."""
+        self.new_id = new_id
+        self.id = new_id()
         self._topics: dict[str, Topic] = {}
         self._partitions: dict[TopicPartition, _Partition] = {}
         self._groups: dict[str, _Group] = {}
@@ -34,7 +36,7 @@ class MemoryLog:
         with self._changed:
             if topic.name not in self._topics:
                 check_new(topic)
-            existing = self._topics.setdefault(topic.name, topic._replace(id=os.urandom(16).hex()))
+            existing = self._topics.setdefault(topic.name, topic._replace(id=self.new_id()))
             check_equal(existing, topic)
             for partition in range(topic.partitions):
                 self._partitions.setdefault(TopicPartition(topic.name, partition), _Partition())
@@ -93,10 +95,13 @@ class MemoryLog:
         self, group: str, topics: Iterable[tuple[str, ...]], *, address: str = "", exactly_once: bool = True
     ) -> MemoryMember:
         with self._changed:
-            member = MemoryMember(self, self._groups.setdefault(group, _Group()), topics)
+            member = self._member(self._groups.setdefault(group, _Group()), topics)
             if address:
                 member._group.addresses[member.id] = address
             return member
+
+    def _member(self, group: _Group, topics: Iterable[tuple[str, ...]]) -> MemoryMember:
+        return MemoryMember(self, group, topics)
 
     def groups(self) -> Mapping[str, GroupState]:
         with self._changed:
@@ -136,7 +141,7 @@ class MemoryMember:
     """A member whose partitions others can take over at any time: `evict` simulates an expired lease."""
 
     def __init__(self, log: MemoryLog, group: _Group, topics: Iterable[tuple[str, ...]]) -> None:
-        self.id = os.urandom(16).hex()
+        self.id = log.new_id()
         self._log = log
         self._group = group
         self._topics = tuple(topics)

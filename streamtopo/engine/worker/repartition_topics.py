@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from streamtopo.engine.assignment.tasks import Tasks
 from streamtopo.engine.worker.announcements import Announcements
@@ -13,10 +13,10 @@ from streamtopo.topology import Topology
 
 
 class RepartitionTopics:
-    def __init__(self, topology: Topology, log: Log, tasks: Tasks) -> None:
+    def __init__(self, topology: Topology, log: Log, tasks: Tasks, now: Callable[[], float]) -> None:
         self._tasks = tasks
         self._announcements = Announcements(topology, tasks)
-        self._purging = Purging(topology, log)
+        self._purging = Purging(topology, log, now)
 
     @property
     def news(self) -> bool:

@@ -72,7 +72,7 @@ class Process:
 
     def committed(self) -> None:
         for task in self.worker.tasks.values():
-            self._dropped[task] = task.progress.left_out + task.progress.written.dropped
+            self._dropped[task] = task.progress.dropped_until(task.progress.written)
 
     def dropped(self) -> Counter[str]:
         """The rows dropped in rounds that were committed, by reason."""

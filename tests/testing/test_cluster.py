@@ -216,15 +216,18 @@ def test_without_faults_all_workers_stay() -> None:
         assert len(cluster.workers) == 2
 
 
-def test_rows_that_are_dropped_count_once() -> None:
+@pytest.mark.parametrize("seed", seeds(30))
+def test_rows_that_are_dropped_count_once(seed: int) -> None:
+    """By operators, or when they are read."""
     builder = StreamsBuilder("dropping")
-    builder.stream("in", key=str, value=str).group_by_key().count().to_stream().to("out")
-    for seed in seeds(20):
-        with Cluster(builder, seed=seed) as cluster:
-            for number in range(30):
-                cluster.send("in", "x", key=None if number % 3 else "k", partition=number % 4)
-            cluster.run()
-            assert cluster.dropped == {"null key or value": 20}
+    rows = builder.stream("in", key=str, value=int, timestamp=lambda _, value: value)
+    rows.group_by_key().count().to_stream().to("out")
+    with Cluster(builder, seed=seed) as cluster:
+        for number in range(60):
+            key = None if number % 3 == 0 else "k"
+            cluster.send("in", -1 if number % 5 == 0 else number, key=key, partition=number % 4, at=number // 20 * 200)
+        cluster.run()
+        assert cluster.dropped == {"negative timestamp": 12, "null key or value": 16}
 
 
 def test_time_moves_as_the_test_says() -> None:

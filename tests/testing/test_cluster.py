@@ -70,10 +70,23 @@ def test_windows_behind_one_partition_are_complete(seed: int, emit: Any) -> None
         for time, word in sent:
             cluster.send("words", word, timestamp=time * 50, partition=0)
         cluster.run()
+        cluster.advance(wall_clock_ms=1_000)  # longer than silent partitions hold time back
         model = Counter(f"{word} {time * 50 // 1000 * 1000}" for time, word in sent)
         if emit == "on_close":
             del model["to 500000"], model["be 500000"], model["or 500000"], model["not 500000"]
         assert dict(cluster.read("counts")) == model
+        assert cluster.dropped == {}
+
+
+@pytest.mark.parametrize("seed", seeds(20))
+def test_what_is_in_time_in_its_partition_is_in_time_behind_a_repartition_topic(seed: int) -> None:
+    builder = StreamsBuilder("in-time")
+    words = builder.stream("words", value=str).group_by(lambda _, word: word, key=str)
+    words.windowed_by(Windows.tumbling("1s")).count(name="counts")
+    with Cluster(builder, seed=seed) as cluster:
+        for place, word in enumerate(some_words(seed, 80)):
+            cluster.send("words", word, timestamp=place * 100, partition=place % 4)
+        cluster.run()
         assert cluster.dropped == {}
 
 

@@ -179,6 +179,13 @@ class MemoryMember:
             self._shared = share_of(self.id, seen[0], self._group.owners_of(), seen[2])
         return self._shared
 
+    def _owns(self, partition: TopicPartition) -> bool:
+        return self._group.owners.get(partition) == (self.id, self._owned.get(partition))
+
+    def _lost(self, partition: TopicPartition) -> bool:
+        """Others may own it now, and may have deleted what they have read. A partition that is gone is an error."""
+        return not self._owns(partition) and partition in self._log._partitions
+
     def _forget(self, partitions: Iterable[TopicPartition]) -> None:
         for partition in list(partitions):
             self._owned.pop(partition, None)
@@ -188,7 +195,7 @@ class MemoryMember:
         with self._log._changed:
             partitions = list(partitions)
             for partition in partitions:
-                if self._group.owners.get(partition) == (self.id, self._owned.get(partition)):
+                if self._owns(partition):
                     del self._group.owners[partition]
             self._forget(partitions)
             self._log._changed.notify_all()
@@ -204,7 +211,7 @@ class MemoryMember:
             return batches
 
     def _read(self, limit: int, paused: Container[TopicPartition]) -> list[Batch]:
-        partitions = sorted(partition for partition in self._next if partition not in paused)
+        partitions = sorted(part for part in self._next if part not in paused and not self._lost(part))
         self._turn += 1
         batches = []
         for place in range(len(partitions)):
@@ -243,7 +250,7 @@ class MemoryMember:
     def commit(self, positions: Mapping[TopicPartition, Position]) -> CommitResult:
         with self._log._changed:
             for partition in positions:
-                if self._group.owners.get(partition) != (self.id, self._owned.get(partition)):
+                if not self._owns(partition):
                     return CommitResult(Outcome.NOT_DONE, reason=f"{partition} belongs to another member now")
             for target, _ in self._sent:
                 self._log._partition(target)

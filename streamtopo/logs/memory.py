@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from bisect import bisect_left
-from collections.abc import Collection, Container, Iterable, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from math import inf
 
 from streamtopo.errors import LogError
@@ -18,8 +18,10 @@ from streamtopo.records import Batch, Columns, Headers, Position, TopicPartition
 class MemoryLog:
     one_machine = True
 
-    def __init__(self) -> None:
-        self.id = os.urandom(16).hex()
+    def __init__(self, new_id: Callable[[], str] = lambda: os.urandom(16).hex()) -> None:
+        """`new_id` names the log, its topics and its members."""
+        self.new_id = new_id
+        self.id = new_id()
         self._topics: dict[str, Topic] = {}
         self._partitions: dict[TopicPartition, _Partition] = {}
         self._groups: dict[str, _Group] = {}
@@ -34,7 +36,7 @@ class MemoryLog:
         with self._changed:
             if topic.name not in self._topics:
                 check_new(topic)
-            existing = self._topics.setdefault(topic.name, topic._replace(id=os.urandom(16).hex()))
+            existing = self._topics.setdefault(topic.name, topic._replace(id=self.new_id()))
             check_equal(existing, topic)
             for partition in range(topic.partitions):
                 self._partitions.setdefault(TopicPartition(topic.name, partition), _Partition())
@@ -93,10 +95,13 @@ class MemoryLog:
         self, group: str, topics: Iterable[tuple[str, ...]], *, address: str = "", exactly_once: bool = True
     ) -> MemoryMember:
         with self._changed:
-            member = MemoryMember(self, self._groups.setdefault(group, _Group()), topics)
+            member = self._member(self._groups.setdefault(group, _Group()), topics)
             if address:
                 member._group.addresses[member.id] = address
             return member
+
+    def _member(self, group: _Group, topics: Iterable[tuple[str, ...]]) -> MemoryMember:
+        return MemoryMember(self, group, topics)
 
     def groups(self) -> Mapping[str, GroupState]:
         with self._changed:
@@ -142,7 +147,7 @@ class MemoryMember:
     """A member whose partitions others can take over at any time: `evict` simulates an expired lease."""
 
     def __init__(self, log: MemoryLog, group: _Group, topics: Iterable[tuple[str, ...]]) -> None:
-        self.id = os.urandom(16).hex()
+        self.id = log.new_id()
         self._log = log
         self._group = group
         self._topics = tuple(topics)
@@ -180,6 +185,13 @@ class MemoryMember:
             self._shared = share_of(self.id, seen[0], self._group.owners_of(), seen[2])
         return self._shared
 
+    def _owns(self, partition: TopicPartition) -> bool:
+        return self._group.owners.get(partition) == (self.id, self._owned.get(partition))
+
+    def _lost(self, partition: TopicPartition) -> bool:
+        """Others may own it now, and may have deleted what they have read. A partition that is gone is an error."""
+        return not self._owns(partition) and partition in self._log._partitions
+
     def _forget(self, partitions: Iterable[TopicPartition]) -> None:
         for partition in list(partitions):
             self._owned.pop(partition, None)
@@ -189,7 +201,7 @@ class MemoryMember:
         with self._log._changed:
             partitions = list(partitions)
             for partition in partitions:
-                if self._group.owners.get(partition) == (self.id, self._owned.get(partition)):
+                if self._owns(partition):
                     del self._group.owners[partition]
             self._forget(partitions)
             self._log._changed.notify_all()
@@ -205,7 +217,7 @@ class MemoryMember:
             return batches
 
     def _read(self, limit: int, paused: Container[TopicPartition]) -> list[Batch]:
-        partitions = sorted(partition for partition in self._next if partition not in paused)
+        partitions = sorted(part for part in self._next if part not in paused and not self._lost(part))
         self._turn += 1
         batches = []
         for place in range(len(partitions)):
@@ -244,7 +256,7 @@ class MemoryMember:
     def commit(self, positions: Mapping[TopicPartition, Position]) -> CommitResult:
         with self._log._changed:
             for partition in positions:
-                if self._group.owners.get(partition) != (self.id, self._owned.get(partition)):
+                if not self._owns(partition):
                     return CommitResult(Outcome.NOT_DONE, reason=f"{partition} belongs to another member now")
             for target, _ in self._sent:
                 self._log._partition(target)

@@ -1,38 +1,29 @@
-"""The Driver: runs a topology in memory on the real engine; time, crashes and restarts are inputs of the test."""
+"""The Driver: runs a topology in memory on the real engine; time, crashes and restarts are inputs of the test.
+
+The Cluster runs several workers; a seed decides about their schedule and their faults.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple, TypedDict, Unpack
+from collections.abc import Iterable
+from typing import Any, TypedDict, Unpack
 
 from streamtopo.engine.loading import Described, topology_of
 from streamtopo.engine.worker.worker import Worker
 from streamtopo.errors import StreamtopoError
-from streamtopo.logs import Topic
 from streamtopo.logs.memory import MemoryLog
-from streamtopo.partitioning import partition_of
 from streamtopo.records import Columns, Headers, TopicPartition
-from streamtopo.serdes import BYTES, Serde
 from streamtopo.settings.config import OnError, WorkerConfig
 from streamtopo.settings.durations import Duration, milliseconds
 from streamtopo.stores import StoreSpec
 from streamtopo.stores.backends.memory import MemoryStore
-from streamtopo.stores.views import StoreView
-from streamtopo.stores.views.key_value import Pair, ReadOnlyStore
-from streamtopo.testing.stores import DriverStore
-from streamtopo.topology import Topology
-from streamtopo.topology.nodes import SinkNode
+from streamtopo.stores.views.key_value import Pair
+from streamtopo.testing.cluster import Cluster, seeds
+from streamtopo.testing.faults import Faults
+from streamtopo.testing.stores import DriverStore, store_of
+from streamtopo.testing.topics import DriverRecord, DriverTopics
 
-
-class DriverRecord(NamedTuple):
-    """A record as the driver sends and reads it."""
-
-    topic: str
-    key: Any
-    value: Any
-    timestamp: int
-    partition: int = 0
-    headers: Headers = ()
+__all__ = ["Cluster", "Driver", "DriverRecord", "DriverStore", "Faults", "seeds"]
 
 
 class DriverTimes(TypedDict, total=False):
@@ -73,7 +64,6 @@ class Driver:
         self.topology = topology_of(topology)
         self.log = log or MemoryLog()
         self.wall_clock_ms = wall_clock_ms
-        self._partitions = partitions
         self._config = WorkerConfig(
             commit_interval=1 << 60,
             commit_pause=0,
@@ -87,11 +77,7 @@ class Driver:
         )
         self._depth_first = depth_first
         self._stores: dict[tuple[str | int, ...], MemoryStore] = {}
-        self._read: dict[TopicPartition, int] = {}
-        self._serdes = _serdes(self.topology)
-        for topic in self._serdes:
-            if topic not in map(self.topology.topic_of, self.topology.repartitions):
-                self._create(topic)
+        self._topics = DriverTopics(self.topology, self.log, partitions)
         self._crashed = False
         self.worker = self._start()
         self.run()
@@ -114,18 +100,15 @@ class Driver:
 
     def send_all(self, records: Iterable[DriverRecord]) -> None:
         """Write all records before any is processed; then timestamps decide the order between topics."""
-        for topic, key, value, timestamp, partition, headers in records:
-            self._check_known(topic)
-            key_serde, value_serde = self._serdes_of(topic)
-            key_bytes, value_bytes = key_serde.encode_column([key])[0], value_serde.encode_column([value])[0]
-            self._append(topic, key_bytes, value_bytes, timestamp, headers, partition)
+        for record in records:
+            self._append_at(*self._topics.encode(record))
         self.run()
 
     def send_bytes(
         self, topic: str, value: bytes | None, *, key: bytes | None = None, timestamp: int | None = None
     ) -> None:
         """Write raw bytes, for example a broken record of another program."""
-        self._check_known(topic)
+        self._topics.check_read(topic)
         self._append(topic, key, value, self.wall_clock_ms if timestamp is None else timestamp, (), -1)
         self.run()
 
@@ -167,40 +150,17 @@ class Driver:
 
     def records(self, topic: str) -> list[DriverRecord]:
         """Each record that has not been read yet, with time and headers; partition by partition."""
-        if topic not in self.log.topics():
-            known = ", ".join(sorted(self.log.topics()))
-            raise StreamtopoError(f'nothing writes topic "{topic}"; the topics so far are {known}')
-        key, value = self._serdes_of(topic)
-        return [
-            DriverRecord(topic, key.decode_column([k])[0], value.decode_column([v])[0], time, part.partition, headers)
-            for part, columns in self._unread(topic)
-            for k, v, time, headers in zip(
-                columns.keys,
-                columns.values,
-                columns.timestamps,
-                columns.headers or [()] * len(columns.keys),
-                strict=True,
-            )
-        ]
+        return self._topics.records(topic)
 
     def store(self, name: str) -> DriverStore:
         """The rows of a store in all tasks; rows that are put here are committed at once."""
-        if name not in self.topology.stores:
-            known = ", ".join(sorted(self.topology.stores)) or "none"
-            raise StreamtopoError(f'there is no store "{name}"; this topology has {known}')
-        return DriverStore(self.topology.stores[name], lambda: self._views(name), lambda: self.worker.commit())
+        return store_of([self.worker], self.topology, name, lambda: self.wall_clock_ms)
 
     def dropped(self) -> dict[str, int]:
         """How many rows were dropped, by reason, since the last restart."""
         return self.worker.metrics().dropped
 
     # -- inside
-
-    def _views(self, name: str) -> list[StoreView]:
-        if name in self.topology.global_stores:
-            return [ReadOnlyStore(self.worker.globals.states[name], lambda: 0)]
-        tasks = (task for _, task in sorted(self.worker.tasks.items()))
-        return [task.context.store_view(name, lambda: self.wall_clock_ms) for task in tasks if name in task.states]
 
     def _start(self) -> Worker:
         return Worker(
@@ -212,13 +172,6 @@ class Driver:
             depth_first=self._depth_first,
         )
 
-    def _unread(self, topic: str) -> Iterator[tuple[TopicPartition, Columns]]:
-        for partition in range(self.log.topics()[topic].partitions):
-            part = TopicPartition(topic, partition)
-            batch = self.log.read(part, self._read.get(part, self.log.start(part)), 1 << 60)
-            self._read[part] = batch.next_offset
-            yield part, batch.columns
-
     def _append(
         self,
         topic: str,
@@ -228,47 +181,14 @@ class Driver:
         headers: Headers,
         partition: int,
     ) -> None:
+        self._append_at(*self._topics.place(DriverRecord(topic, key, value, timestamp, partition, headers)))
+
+    def _append_at(self, target: TopicPartition, columns: Columns) -> None:
         if self._crashed:
             raise StreamtopoError("the driver has crashed; call restart() first")
-        self._create(topic)
-        if partition < 0:
-            (inner,) = self._serdes_of(topic)[0].inner_keys([key])
-            partition = partition_of(inner, self.log.topics()[topic].partitions)
-        columns = Columns([key], [value], [timestamp], [headers] if headers else None)
-        self.log.append(TopicPartition(topic, partition), columns)
-
-    def _check_known(self, topic: str) -> None:
-        sources = self.topology.sources
-        if topic not in self._serdes and not any(source.matches(topic) for source in sources):
-            known = {name for source in sources for name in source.topics} - self.topology.repartitions.keys()
-            patterns = {f"all that match {source.pattern.pattern}" for source in sources if source.pattern}
-            reads = ", ".join(sorted(known) + sorted(patterns))
-            raise StreamtopoError(f'nothing reads topic "{topic}"; this topology reads {reads}')
-
-    def _create(self, topic: str) -> None:
-        if topic not in self.log.topics():
-            self.log.create(Topic(topic, self._partitions))
+        self.log.append(target, columns)
 
     def _open_store(self, stores: tuple[StoreSpec, ...], partition: int) -> MemoryStore:
         return self._stores.setdefault(
             (*(spec.name for spec in stores), partition), MemoryStore(now=lambda: self.wall_clock_ms)
         )
-
-    def _serdes_of(self, topic: str) -> tuple[Serde, Serde]:
-        if topic not in self._serdes:
-            matching = (source for source in self.topology.sources if source.matches(topic))
-            self._serdes[topic] = next(((source.key, source.value) for source in matching), (BYTES, BYTES))
-        return self._serdes[topic]
-
-
-def _serdes(topology: Topology) -> dict[str, tuple[Serde, Serde]]:
-    """The serdes of each topic that the topology names; those of sources come before those of sinks."""
-    sinks = {
-        topology.topic_of(sink.topic): (sink.key, sink.value)
-        for sink in topology.sinks
-        if isinstance(sink, SinkNode) and isinstance(sink.topic, str)
-    }
-    sources = {
-        topology.topic_of(topic): (source.key, source.value) for source in topology.sources for topic in source.topics
-    }
-    return sinks | sources

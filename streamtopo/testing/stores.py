@@ -1,16 +1,38 @@
-"""The rows of a store in all tasks of a Driver: a key is looked up in the task that has its partition."""
+"""The rows of a store in all tasks of a Driver or a Cluster: a key is looked up in the task that has its partition."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import Any
 
+from streamtopo.engine.worker.worker import Worker
 from streamtopo.errors import StreamtopoError
 from streamtopo.partitioning import partition_of
 from streamtopo.stores import Kind, StoreSpec
 from streamtopo.stores.views import StoreView
+from streamtopo.stores.views.key_value import ReadOnlyStore
+from streamtopo.topology import Topology
 from streamtopo.windows import Windowed
+
+
+def store_of(workers: Sequence[Worker], topology: Topology, name: str, now: Callable[[], int]) -> DriverStore:
+    if name not in topology.stores:
+        known = ", ".join(sorted(topology.stores)) or "none"
+        raise StreamtopoError(f'there is no store "{name}"; this topology has {known}')
+
+    def views() -> list[StoreView]:
+        if name in topology.global_stores:
+            return [ReadOnlyStore(worker.globals.states[name], lambda: 0) for worker in workers[:1]]
+        tasks = {id: task for worker in workers for id, task in worker.tasks.items() if name in task.states}
+        return [task.context.store_view(name, now) for _, task in sorted(tasks.items())]
+
+    def commit() -> None:
+        for worker in workers:
+            worker.commit()
+
+    return DriverStore(topology.stores[name], views, commit)
+
 
 _OF_ALL_KEYS = (
     *("range", "reverse_range", "all", "reverse_all", "prefix_scan", "approximate_num_entries"),

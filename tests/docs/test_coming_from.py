@@ -27,7 +27,7 @@ from streamtopo.stores.rows.versions import Version
 from streamtopo.stores.views.key_value import KeyValueStore, VersionedStore
 from streamtopo.stores.views.session import SessionStore
 from streamtopo.stores.views.window import WindowStore
-from streamtopo.testing import Driver
+from streamtopo.testing import Cluster, Driver
 
 HERE = Path(__file__).parent
 PAGE = (HERE.parents[1] / "docs" / "coming-from-kafka-streams.md").read_text()
@@ -68,7 +68,7 @@ def test_every_class_and_method_is_on_the_page(name: str, methods: list[str]) ->
 # -- names of streamtopo
 
 PUBLIC: list[Any] = [getattr(streamtopo, name) for name in streamtopo.__all__]
-PUBLIC += [Driver, App, Query, KeyValueStore, WindowStore, SessionStore, VersionedStore, Version]
+PUBLIC += [Cluster, Driver, App, Query, KeyValueStore, WindowStore, SessionStore, VersionedStore, Version]
 PUBLIC += [Cancellable, RecordContext, WorkerConfig, StreamJoin, TableJoin]
 
 

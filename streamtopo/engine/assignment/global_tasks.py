@@ -40,7 +40,7 @@ class GlobalTasks:
         config: WorkerConfig,
     ) -> None:
         self._log = log
-        self._spacing = Spacing(config, _REST, most=_LATEST)
+        self._spacing = Spacing(config, _REST, most=_LATEST, now=options.steady_clock)
         self._chunk = options.chunk
         self.tasks: dict[TaskId, Task] = {}
         self._ends: dict[TopicPartition, int] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
+from weakref import WeakValueDictionary
 
 from streamtopo.engine.program.punctuation import Punctuations, Schedule
 from streamtopo.engine.program.stations import TakeSingly
@@ -120,8 +121,9 @@ class Context:
         self._task.request_commit()
 
 
-_IN_USE: dict[int, Processor] = {}
-"""Processors in use, by identity: one processor in two tasks would mix up their records."""
+_IN_USE = WeakValueDictionary[int, Processor]()
+"""Processors in use, by identity: one processor in two tasks would mix up their records. Weak, because a worker may be
+abandoned without closing them."""
 
 
 class ProcessStep(Step):

@@ -159,6 +159,7 @@ class Input:
 
     def _only(self, reason: str, rows: Rows, mask: list[bool]) -> Rows:
         self._left_out[reason] += mask.count(False)
+        self.place.left_out += [(offset, reason) for offset, kept in zip(rows.offsets, mask, strict=True) if not kept]
         return rows.select(mask)
 
     def _decoded(self, batch: Batch, reject: Reject, latest: int) -> Rows:

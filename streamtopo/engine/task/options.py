@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from streamtopo.engine.task.ahead import Ahead
 from streamtopo.stores.rows.state import State
+from streamtopo.wall_clock import steady_clock
 
 
 class TaskId(NamedTuple):
@@ -32,3 +33,5 @@ class TaskOptions(NamedTuple):
     """For each source, how far its records may be ahead of the wall clock."""
     clock_set: int = 0
     """A wall clock that shows an earlier time was never set; then no record is too far ahead of it."""
+    steady_clock: Callable[[], float] = steady_clock
+    """Milliseconds, for pauses of all kinds."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import orjson
@@ -27,6 +27,8 @@ class Place:
     """The largest timestamp so far, of the rows that clocks follow."""
     origins: Origins | None = None
     """For a repartition topic that several tasks write."""
+    left_out: list[tuple[int, str]] = field(default_factory=list)
+    """Offset and reason of each record that was left out when it was read, until a commit passes it."""
 
     def move(self, offset: int, time: int = -1) -> None:
         self.offset, self.time = offset, max(self.time, time)
@@ -142,7 +144,16 @@ class Progress:
 
     def dropped_for_good(self) -> Counter[str]:
         """Without what was not committed: the next worker of the task drops that again."""
-        return self.left_out + self.committed.dropped
+        return self.dropped_until(self.committed)
+
+    def dropped_until(self, reached: ProgressSnapshot) -> Counter[str]:
+        ahead = Counter(
+            reason
+            for partition, place in self.places.items()
+            for offset, reason in place.left_out
+            if offset >= reached.places[partition].offset
+        )
+        return self.left_out + reached.dropped - ahead
 
     # -- saved and undone
 
@@ -163,7 +174,10 @@ class Progress:
     def commit(self) -> None:
         """What was written is committed, and nothing has been done since."""
         self.committed = self.written
-        for place in self.places.values():
+        for partition, place in self.places.items():
+            if place.left_out:
+                passed = self.committed.places[partition].offset
+                place.left_out = [one for one in place.left_out if one[0] >= passed]
             if place.origins is not None:
                 place.origins.forget(before=place.offset)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from streamtopo.engine.compatibility.accepted_changes import fitted
 from streamtopo.engine.compatibility.fingerprint import Fingerprint, entries_of, note_of
@@ -15,6 +15,7 @@ from streamtopo.logs import Log, Topic
 from streamtopo.logs.topics import check_equal
 from streamtopo.settings.config import WorkerConfig
 from streamtopo.topology import Topology
+from streamtopo.wall_clock import steady_clock
 
 logger = logging.getLogger("streamtopo")
 
@@ -26,15 +27,17 @@ _PAUSE = 0.1
 
 
 class Topics:
-    def __init__(self, topology: Topology, log: Log, config: WorkerConfig) -> None:
+    def __init__(
+        self, topology: Topology, log: Log, config: WorkerConfig, now: Callable[[], float] = steady_clock
+    ) -> None:
         self._topology = topology
         self._patterns = any(source.pattern for source in topology.sources)
         self._log = log
         self._config = config
         self._creates = 0 if config.no_create else config.create_topics
         self._counts: dict[str, int] = {}
-        self._news = Spacing(config, _REST)
-        self._checks = Spacing(config, _REST, least=_BETWEEN_CHECKS)
+        self._news = Spacing(config, _REST, now=now)
+        self._checks = Spacing(config, _REST, least=_BETWEEN_CHECKS, now=now)
         self._fingerprint = Fingerprint({})
         self.plan = self._prepare(accept=config.accept_changes)
 

@@ -7,18 +7,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from streamtopo.settings.config import WorkerConfig
+from streamtopo.wall_clock import steady_clock
 
 _REST = 1.0
 """When the worker has caught up, the pause between commits is this multiple of the time a commit takes."""
 
 
-def milliseconds() -> float:
-    """Of a clock that is never set; not rounded, because a pause may be only one or two milliseconds long."""
-    return time.monotonic() * 1000
-
-
 class Pace:
-    def __init__(self, config: WorkerConfig, now: Callable[[], float] = milliseconds) -> None:
+    def __init__(self, config: WorkerConfig, now: Callable[[], float] = steady_clock) -> None:
         self._config = config
         self._now = now
         self._requested = False
@@ -60,9 +56,9 @@ class Pace:
 
     @contextmanager
     def committing(self) -> Iterator[None]:
-        started = time.perf_counter()
+        started = self._now()
         yield
-        self._commit_ms_before, self.commit_ms = self.commit_ms, (time.perf_counter() - started) * 1000
+        self._commit_ms_before, self.commit_ms = self.commit_ms, self._now() - started
 
     def committed(self) -> None:
         self.records += self._records

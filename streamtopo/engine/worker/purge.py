@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from streamtopo.engine.task.task import Task
 from streamtopo.errors import LogError
@@ -19,9 +18,10 @@ EVERY = 30.0
 
 
 class Purging:
-    def __init__(self, topology: Topology, log: Log) -> None:
+    def __init__(self, topology: Topology, log: Log, now: Callable[[], float]) -> None:
         self._topics = set(map(topology.topic_of, topology.repartitions))
         self._log = log
+        self._now = now
         self._purged: dict[TopicPartition, float] = {}
         """When each partition was last purged, or first seen."""
         self._refused: set[str] = set()
@@ -29,10 +29,10 @@ class Purging:
 
     def after_commit(self, tasks: Iterable[Task]) -> None:
         """Delete in one partition at most, so that the next commit is not delayed."""
-        now = time.monotonic()
+        now = self._now()
         for task in tasks if self._topics else ():
             for partition in task.inputs:
-                if partition.topic in self._topics and now - self._purged.setdefault(partition, now) >= EVERY:
+                if partition.topic in self._topics and now - self._purged.setdefault(partition, now) >= EVERY * 1000:
                     self._purged[partition] = now
                     self._delete(partition, task.progress.places[partition].offset)
                     return

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from streamtopo.engine.assignment.tasks import Tasks
+from streamtopo.engine.task.options import TaskOptions
 from streamtopo.engine.task.task import Task
 from streamtopo.engine.worker.announcements import Announcements
 from streamtopo.engine.worker.purge import Purging
@@ -16,15 +17,13 @@ from streamtopo.topology import Topology
 
 
 class RepartitionTopics:
-    def __init__(
-        self, topology: Topology, log: Log, tasks: Tasks, config: WorkerConfig, now: Callable[[], int]
-    ) -> None:
+    def __init__(self, topology: Topology, log: Log, tasks: Tasks, config: WorkerConfig, options: TaskOptions) -> None:
         self._tasks = tasks
-        self._now = now
+        self._now = options.wall_clock
         self._patience = config.origin_idle
-        self._unread = UnreadSources(topology.application_id, log, tasks, config, now)
+        self._unread = UnreadSources(topology.application_id, log, tasks, config, options)
         self._announcements = Announcements(topology, tasks)
-        self._purging = Purging(topology, log)
+        self._purging = Purging(topology, log, options.steady_clock)
 
     def horizon_moves(self, task: Task) -> bool:
         """Whether the clocks of a task may go further, by what is known now of the tasks before it."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from streamtopo.engine.assignment.tasks import Tasks
-from streamtopo.engine.task.options import TaskId
+from streamtopo.engine.task.options import TaskId, TaskOptions
 from streamtopo.engine.topics.spacing import Spacing
 from streamtopo.errors import LogError
 from streamtopo.logs import Log
@@ -22,12 +22,12 @@ class UnreadSources:
     A log on this machine is asked in the worker's thread; a cluster, which may not answer, in a thread of its own.
     """
 
-    def __init__(self, group: str, log: Log, tasks: Tasks, config: WorkerConfig, now: Callable[[], int]) -> None:
+    def __init__(self, group: str, log: Log, tasks: Tasks, config: WorkerConfig, options: TaskOptions) -> None:
         self._group = group
         self._log = log
         self._tasks = tasks
-        self._now = now
-        self._spacing = Spacing(config, _REST)
+        self._now = options.wall_clock
+        self._spacing = Spacing(config, _REST, now=options.steady_clock)
         self._all_read: dict[TaskId, int] = {}
         """When each task was last found to have nothing to read, by the wall clock."""
         self._executor: ThreadPoolExecutor | None = None

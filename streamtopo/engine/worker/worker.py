@@ -34,7 +34,7 @@ from streamtopo.records import TopicPartition
 from streamtopo.settings.config import WorkerConfig, config_of
 from streamtopo.stores.backends.opening import stores_on_disk
 from streamtopo.topology import Topology
-from streamtopo.wall_clock import wall_clock
+from streamtopo.wall_clock import steady_clock, wall_clock
 
 logger = logging.getLogger("streamtopo")
 
@@ -56,7 +56,7 @@ class Worker:
 
     `Worker(topology, log="embedded:.streamtopo", on_error="skip").run()` works until it is stopped; the options are
     those of `WorkerConfig`. `address` tells other members where this one answers queries. `error_policy` is used
-    instead of `on_error`. Tests give `open_store` and `now` to have their own stores and their own clock.
+    instead of `on_error`. Tests give `open_store`, `now` and `steady` to have their own stores and clocks.
     """
 
     def __init__(
@@ -66,6 +66,7 @@ class Worker:
         open_store: OpenStore | None = None,
         *,
         now: Callable[[], int] = wall_clock,
+        steady: Callable[[], float] = steady_clock,
         config: WorkerConfig | None = None,
         depth_first: bool = False,
         address: str = "",
@@ -83,7 +84,7 @@ class Worker:
         """Process nothing, but commit what was done and stay in the group; may be set by any thread."""
         self._read_little = False
         self._now = now
-        self._pace = Pace(self.config)
+        self._pace = Pace(self.config, steady)
         ahead = by_source(topology, self.config.max_ahead)
         settings = TaskOptions(
             now,
@@ -93,6 +94,7 @@ class Worker:
             depth_first,
             ahead=ahead,
             clock_set=_clock_set(now),
+            steady_clock=steady,
         )
         with ExitStack() as opened:
             self.log = opened.enter_context(closing(open_log(log))) if isinstance(log, str) else log
@@ -105,14 +107,14 @@ class Worker:
         self._metrics = WorkerMetrics(self._tasks, self._pace, self._rejections)
 
     def _join(self, topology: Topology, open_store: OpenStore, settings: TaskOptions, address: str) -> None:
-        topics = Topics(topology, self.log, self.config)
+        topics = Topics(topology, self.log, self.config, settings.steady_clock)
         self.globals = GlobalTasks(topology, self.log, topics.partitions, settings, self.config)
         settings = settings._replace(global_states=self.globals.states)
         exactly_once = self.config.exactly_once
         self._tasks = Tasks(
             topology, self.log, topics, open_store, settings, address=address, exactly_once=exactly_once
         )
-        self._repartitions = RepartitionTopics(topology, self.log, self._tasks, self.config, self._now)
+        self._repartitions = RepartitionTopics(topology, self.log, self._tasks, self.config, settings)
 
     @property
     def tasks(self) -> dict[TaskId, Task]:

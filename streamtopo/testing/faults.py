@@ -1,0 +1,36 @@
+"""What goes wrong in a Cluster, and how often."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from streamtopo.settings.durations import Duration
+
+
+@dataclass(frozen=True)
+class Faults:
+    """Rates are probabilities for each step of a worker."""
+
+    crash: float = 0.02
+    """A worker is killed, also in the middle of a commit. Another one is started on its disk later."""
+    pause: float = 0.02
+    """A worker stops for a while, also in the middle of a commit, and continues."""
+    leave: float = 0.01
+    """A worker commits, leaves the group, and comes back later."""
+    join: float = 0.01
+    """One more worker joins the group, and leaves it later."""
+    evict: float = 0.01
+    """The group declares a worker dead that is alive."""
+    lost_answer: float = 0.01
+    """A worker does not learn whether its next commit was done."""
+    lost_disk: float = 0.2
+    """The part of the crashes in which the stores on the disk are lost too."""
+    most: int = 12
+    """A run has up to so many faults; the seed decides how many."""
+    longest: Duration = "1d"
+    """A pause, or the time until a worker is back, is between a millisecond and this long."""
+    session: Duration = "10s"
+    """The group declares a silent worker dead after this long."""
+
+
+NO_FAULTS = Faults(most=0)

@@ -101,7 +101,7 @@ class Driver:
     def send_all(self, records: Iterable[DriverRecord]) -> None:
         """Write all records before any is processed; then timestamps decide the order between topics."""
         for record in records:
-            self._append_at(*self._topics.encode(record))
+            self._append_at(*self._topics.encode(DriverRecord(*record)))
         self.run()
 
     def send_bytes(

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from streamtopo.engine.assignment.marked_topics import marked_topics
+from streamtopo.engine.assignment.marked_topics import marked_topics, subtopologies_before
 from streamtopo.engine.assignment.restoration import Restoration, claim
 from streamtopo.engine.metrics import RestoreProgress
 from streamtopo.engine.plan import Plan
@@ -67,6 +67,7 @@ class Tasks:
         """How many rows were dropped by tasks that are closed now, by reason."""
         self.ahead_before = 0
         """How many of their records were too far ahead of the wall clock."""
+        self._before: dict[int, set[int]] = {}
         self._assigned: frozenset[TopicPartition] = frozenset()
         self._most_missing = 0
         self._in_use: dict[TaskId, Waiting] = {}
@@ -188,10 +189,14 @@ class Tasks:
     def partitions(self, topic: str) -> int:
         return self._topics.partitions(topic)
 
-    def partitions_of(self, id: TaskId) -> frozenset[TopicPartition]:
-        """Those that a task reads, also one of another worker."""
-        topics = self.plan.part(id.subtopology).topics
-        read = (TopicPartition(topic, id.partition) for topic in topics)
+    def partitions_before(self, id: TaskId) -> frozenset[TopicPartition]:
+        """Those that a task reads, also one of another worker; and those of the tasks which write them, and so on."""
+        read = {TopicPartition(topic, id.partition) for topic in self.plan.part(id.subtopology).topics}
+        if id.subtopology not in self._before:
+            self._before[id.subtopology] = subtopologies_before(self._topology, id.subtopology)
+        for number in self._before[id.subtopology]:
+            part = self.plan.part(number)
+            read |= {TopicPartition(topic, partition) for topic in part.topics for partition in range(part.tasks)}
         return frozenset(one for one in read if one.partition < self._topics.partitions(one.topic))
 
     def inputs(self) -> list[Input]:

@@ -91,11 +91,11 @@ class Progress:
     def open(self, partition: TopicPartition, position: Position, origins: Sequence[TaskId] = ()) -> Place:
         """Start at this position. Several positions may remember the same time: the latest counts.
 
-        `origins` are the tasks that write this partition, if there are several.
+        `origins` are the tasks that write this partition, if what they write may be out of order.
         """
         place = self.places[partition] = Place(position.offset)
         known = orjson.loads(position.metadata) if position.metadata else {}
-        if len(origins) > 1:
+        if origins:
             place.origins = Origins(origins, recalled(origins, known.get("origins"), older=bool(known)))
         if known:
             place.time = known["partition"]

@@ -63,7 +63,7 @@ class Task:
             spec.name: State(spec, store, cached=spec.cached and options.cache > 0) for spec in subtopology.stores
         }
         ahead = ClockLimit(limit_of(subtopology.sources, options.ahead), options.clock_set)
-        self.horizons = Horizons(subtopology, ahead)
+        self.horizons = Horizons(subtopology, ahead, options.origin_idle)
         self.progress = Progress(options.wall_clock, self.horizons.whole)
         self._topology = topology
         self._subtopology = subtopology
@@ -86,8 +86,7 @@ class Task:
             source = next(s for s in self._subtopology.sources if s.reads(topic))
             ahead, has_marks = self._options.ahead.get(source.name, ANY), topic in self._topology.repartitions
             place = self.progress.open(partition, position, origins(partition.topic))
-            if place.origins is not None:
-                self.horizons.sources.append((source.name, place.origins))
+            self.horizons.read(source.name, partition, place)
             self.inputs[partition] = Input(
                 source, partition, str(self.id), place, self.progress.left_out, ahead, has_marks=has_marks
             )
@@ -251,7 +250,7 @@ class Task:
             before_sending=self._check,
         )
         self._opened.callback(self._program.close)
-        self.horizons.follow()
+        self.horizons.go_back()
 
     def _new_context(self) -> TaskContext:
         return TaskContext(

@@ -20,15 +20,13 @@ class RepartitionTopics:
     def __init__(self, topology: Topology, log: Log, tasks: Tasks, config: WorkerConfig, options: TaskOptions) -> None:
         self._tasks = tasks
         self._now = options.wall_clock
-        self._patience = config.origin_idle
         self._unread = UnreadSources(topology.application_id, log, tasks, config, options)
         self._announcements = Announcements(topology, tasks)
         self._purging = Purging(topology, log, options.steady_clock)
 
     def horizon_moves(self, task: Task) -> bool:
         """Whether the clocks of a task may go further, by what is known now of the tasks before it."""
-        horizons = task.horizons
-        return bool(horizons.sources) and horizons.hear(self._now(), self._patience, self._unread.all_read)
+        return task.horizons.waits and task.horizons.hear(self._now(), self._unread.written_until)
 
     def close(self) -> None:
         self._unread.close()

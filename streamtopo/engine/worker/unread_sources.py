@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from streamtopo.engine.assignment.tasks import Tasks
@@ -10,6 +10,7 @@ from streamtopo.engine.task.options import TaskId, TaskOptions
 from streamtopo.engine.topics.spacing import Spacing
 from streamtopo.errors import LogError
 from streamtopo.logs import Log
+from streamtopo.records import TopicPartition
 from streamtopo.settings.config import WorkerConfig
 
 _REST = 50
@@ -30,34 +31,48 @@ class UnreadSources:
         self._spacing = Spacing(config, _REST, now=options.steady_clock)
         self._all_read: dict[TaskId, int] = {}
         """When each task was last found to have nothing to read, by the wall clock."""
+        self._ends: dict[TopicPartition, tuple[int, int]] = {}
+        """When the end of a partition was looked up last, and this end."""
         self._executor: ThreadPoolExecutor | None = None
         self._look: Future[None] | None = None
 
-    def all_read(self, origins: Iterable[TaskId], since: int) -> bool:
-        """Whether each of these tasks had nothing to read at some moment since then. If not, look again soon."""
-        unknown = [id for id in origins if self._all_read.get(id, -1) < since]
-        if unknown and self._spacing.due and (self._look is None or self._look.done()):
-            self._begin(unknown)
-        return all(self._all_read.get(id, -1) >= since for id in unknown)
+    def written_until(self, origins: Collection[TaskId], partition: TopicPartition, since: int) -> int | None:
+        """The end of a partition after each of these tasks had nothing to read, at some moment since then.
+
+        What they write of the records until then is before this end. None if that is not so, or not known: ask again.
+        """
+        found = self._found(origins, partition, since)
+        if found is None and self._spacing.due and (self._look is None or self._look.done()):
+            self._begin(origins, partition)
+            found = self._found(origins, partition, since)
+        return found
 
     def close(self) -> None:
         if self._executor is not None:
             self._executor.shutdown(wait=False, cancel_futures=True)
 
-    def _begin(self, origins: list[TaskId]) -> None:
+    def _found(self, origins: Collection[TaskId], partition: TopicPartition, since: int) -> int | None:
+        times = [self._all_read.get(id, -1) for id in origins]
+        looked_at, end = self._ends.get(partition, (-1, 0))
+        return end if min(times) >= since and looked_at >= max(times) else None
+
+    def _begin(self, origins: Collection[TaskId], partition: TopicPartition) -> None:
         if self._log.one_machine:
-            self._find(origins)
+            self._ask(origins, partition)
             return
         if self._executor is None:
             self._executor = ThreadPoolExecutor(1, "streamtopo unread sources")
-        self._look = self._executor.submit(self._find, origins)
+        self._look = self._executor.submit(self._ask, origins, partition)
 
-    def _find(self, origins: list[TaskId]) -> None:
+    def _ask(self, origins: Collection[TaskId], partition: TopicPartition) -> None:
         began = self._now()
-        partitions = {id: self._tasks.partitions_of(id) for id in origins}
+        read = {id: self._tasks.partitions_before(id) for id in origins}
         try:
             with self._spacing.look():
-                unread = self._log.unread(self._group, frozenset().union(*partitions.values()))
+                found = self._log.progress(self._group, frozenset([partition]).union(*read.values()))
         except LogError:
             return  # the worker itself reports that; until then nothing is known
-        self._all_read.update({id: began for id, read in partitions.items() if unread.isdisjoint(read)})
+        self._ends[partition] = began, found[partition].end
+        for id, partitions in read.items():
+            if all(found[one].position >= found[one].end for one in partitions):
+                self._all_read[id] = began

@@ -93,6 +93,7 @@ class Worker:
             self.config.cache,
             depth_first,
             ahead=ahead,
+            origin_idle=self.config.origin_idle,
             clock_set=_clock_set(now),
             steady_clock=steady,
         )

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from streamtopo import StreamsBuilder, Topology, Windows, Worker
+from streamtopo.engine.task.marks import without_marks
+from streamtopo.engine.task.options import TaskId
 from streamtopo.logs.memory import MemoryLog
 from streamtopo.records import Columns, TopicPartition
 from streamtopo.settings.config import config_of
@@ -117,6 +119,16 @@ def test_a_row_that_is_left_out_does_not_start_the_time_again() -> None:
     assert values(driver) == ["a10"]
 
 
+def test_rows_in_the_log_are_waited_for_without_starting_the_time_again() -> None:
+    """Marks, and rows that are left out, make an input look behind for a moment."""
+    driver = Driver(merged("a", "b"), max_task_idle=1_000)
+    driver.send("a", "a10", key="k", timestamp=10)
+    task, b = driver.worker.tasks[TaskId(0, 0)], TopicPartition("b", 0)
+    driver.wall_clock_ms = 2_000
+    assert task.take({b: 1}) is None
+    assert task.take({b: 0}) is not None
+
+
 def test_a_task_with_one_input_does_not_wait() -> None:
     builder = StreamsBuilder("alone")
     builder.stream("in", value=str).to("out")
@@ -217,6 +229,13 @@ def test_joins_behind_a_repartition_topic_see_the_row_of_their_time(seed: int) -
     assert values(driver) == wanted
 
 
+def announced(driver: Driver, task: TaskId) -> list[tuple[int, bool]]:
+    """Return what a task has said in the repartition topic: its times, and whether it had caught up."""
+    (topic,) = (name for name in driver.log.topics() if name.endswith("-repartition"))
+    _, marks = without_marks(driver.log.read(TopicPartition(topic, 0), 0, 1_000))
+    return [(one.time, one.caught_up) for _, mark in marks for one in mark if one.origin == task]
+
+
 def test_tasks_behind_a_repartition_topic_keep_their_windows_open_while_rows_wait() -> None:
     builder = StreamsBuilder("marks")
     both = builder.stream("a", value=str).merge(builder.stream("b", value=str))
@@ -228,7 +247,9 @@ def test_tasks_behind_a_repartition_topic_keep_their_windows_open_while_rows_wai
         driver.send(topic, "x", timestamp=9_500, partition=1)
         driver.advance(wall_clock_ms=1_000)
     assert driver.read("out") == []
+    assert announced(driver, TaskId(0, 0)) == [(-1, True), (-1, False)]
     driver.advance(wall_clock_ms=6_000)
+    assert announced(driver, TaskId(0, 0)) == [(-1, True), (-1, False), (500, True)]
     driver.advance(wall_clock_ms=6_000)
     assert (driver.read("out"), driver.dropped()) == ([("x 0", 1)], {})
 

@@ -32,6 +32,7 @@ class DriverTimes(TypedDict, total=False):
     idle_advance: Duration
     max_ahead: Duration | None
     origin_idle: Duration
+    max_task_idle: Duration
 
 
 class Driver:
@@ -73,6 +74,7 @@ class Driver:
             idle_advance=milliseconds(times.get("idle_advance", 0)),
             max_ahead=None if (ahead := times.get("max_ahead")) is None else milliseconds(ahead),
             origin_idle=milliseconds(times.get("origin_idle", 0)),
+            max_task_idle=milliseconds(times.get("max_task_idle", 0)),
             create_topics=partitions,
         )
         self._depth_first = depth_first

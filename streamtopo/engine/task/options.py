@@ -35,5 +35,7 @@ class TaskOptions(NamedTuple):
     """For how many milliseconds tasks wait for origins that have caught up; 0: not at all."""
     clock_set: int = 0
     """A wall clock that shows an earlier time was never set; then no record is too far ahead of it."""
+    max_task_idle: int = 0
+    """How long a task waits for inputs that are empty, by the wall clock."""
     steady_clock: Callable[[], float] = steady_clock
     """Milliseconds, for pauses of all kinds."""

@@ -15,6 +15,7 @@ from streamtopo.engine.task.context import TaskContext
 from streamtopo.engine.task.horizons import Horizons
 from streamtopo.engine.task.inputs import Input, Reject
 from streamtopo.engine.task.options import TaskId, TaskOptions
+from streamtopo.engine.task.patience import Patience
 from streamtopo.engine.task.progress import Progress
 from streamtopo.engine.task.rounds import Round, take
 from streamtopo.errors import FailedRecord
@@ -65,6 +66,7 @@ class Task:
         ahead = ClockLimit(limit_of(subtopology.sources, options.ahead), options.clock_set)
         self.horizons = Horizons(subtopology, ahead, options.origin_idle)
         self.progress = Progress(options.wall_clock, self.horizons.whole)
+        self.patience = Patience(options.max_task_idle)
         self._topology = topology
         self._subtopology = subtopology
         self._outbox = outbox
@@ -111,8 +113,8 @@ class Task:
 
     @property
     def has_rows(self) -> bool:
-        """Whether rows wait for their round."""
-        return any(one.waiting.offsets for one in self.inputs.values())
+        """Whether rows wait for their round, and not for rows of other inputs."""
+        return not self.patience.waits and any(one.waiting.offsets for one in self.inputs.values())
 
     def take(self, ends: Mapping[TopicPartition, int]) -> Round | None:
         """The next round, if it is known which rows it has."""
@@ -120,12 +122,13 @@ class Task:
         for one in inputs:
             if one.poison is not None and not one.waiting.offsets:
                 raise one.poison
-        if not self.has_rows:
+        if not any(one.waiting.offsets for one in inputs):
             return None
         due, now = self.progress.punctuations.next_due("stream_time"), self._options.wall_clock()
         if due is not None and due > self.horizons.whole.horizon:
             due = None  # no row of this round moves stream time as far as that
         bound = self.horizons.ahead.latest(now)
+        ends = self.patience.ends(inputs, ends, now)
         taken = take(inputs, ends, limit=self._round_size, time=self.progress.time, due=due, bound=bound)
         for part in taken.parts if taken is not None else ():
             if part.ahead:

@@ -95,6 +95,7 @@ class Worker:
             ahead=ahead,
             origin_idle=self.config.origin_idle,
             clock_set=_clock_set(now),
+            max_task_idle=self.config.max_task_idle,
             steady_clock=steady,
         )
         with ExitStack() as opened:
@@ -228,7 +229,7 @@ class Worker:
 
     def _rows_waiting(self) -> bool:
         """Whether rows wait for their round, and may be processed."""
-        return not self.paused and any(one.waiting.offsets for one in self._tasks.inputs())
+        return not self.paused and any(task.has_rows for task in self.tasks.values())
 
     def _process(self) -> bool:
         """One round of each task that has one. A commit that is due does not wait for the other tasks."""
@@ -257,7 +258,7 @@ class Worker:
     def _advance_idle(self) -> bool:
         """Move the stream time of idle tasks, once nothing waits for its round or for a commit."""
         patience = self.config.idle_advance
-        if patience <= 0 or self._pace.undurable or self._rows_waiting():
+        if patience <= 0 or self._pace.undurable or any(one.waiting.offsets for one in self._tasks.inputs()):
             return False
         for task in self.tasks.values():
             if (time := task.progress.idle_time(patience)) is not None:

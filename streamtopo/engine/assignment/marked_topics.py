@@ -11,6 +11,24 @@ from streamtopo.topology.nodes import ProcessorNode, SinkNode, Subtopology
 from streamtopo.topology.operator import Timing
 
 
+class MarkedTopics:
+    """Those of one plan."""
+
+    def __init__(self, topology: Topology, plan: Plan) -> None:
+        self._topology = topology
+        self.origins = marked_topics(topology, plan)
+        """The tasks that write each topic, by its name in the log."""
+        self.subtopologies = frozenset(id.subtopology for ids in self.origins.values() for id in ids)
+        """Those of all these tasks."""
+        self._before: dict[int, set[int]] = {}
+
+    def before(self, number: int) -> set[int]:
+        """The subtopologies that write the repartition topics which one reads, those that write theirs, and so on."""
+        if number not in self._before:
+            self._before[number] = subtopologies_before(self._topology, number)
+        return self._before[number]
+
+
 def marked_topics(topology: Topology, plan: Plan) -> Mapping[str, Sequence[TaskId]]:
     """By the name in the log: the topics whose readers have clocks, and whose rows may come out of order.
 
@@ -30,7 +48,6 @@ def marked_topics(topology: Topology, plan: Plan) -> Mapping[str, Sequence[TaskI
 
 
 def subtopologies_before(topology: Topology, number: int) -> set[int]:
-    """Those that write the repartition topics which a subtopology reads, those that write theirs, and so on."""
     parts = topology.subtopologies()
     read = {part.number: _read(part) for part in parts}
     found: set[int] = set()

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from streamtopo.engine.assignment.marked_topics import marked_topics, subtopologies_before
+from streamtopo.engine.assignment.marked_topics import MarkedTopics
 from streamtopo.engine.assignment.restoration import Restoration, claim
 from streamtopo.engine.metrics import RestoreProgress
 from streamtopo.engine.plan import Plan
@@ -67,7 +67,6 @@ class Tasks:
         """How many rows were dropped by tasks that are closed now, by reason."""
         self.ahead_before = 0
         """How many of their records were too far ahead of the wall clock."""
-        self._before: dict[int, set[int]] = {}
         self._assigned: frozenset[TopicPartition] = frozenset()
         self._most_missing = 0
         self._in_use: dict[TaskId, Waiting] = {}
@@ -82,8 +81,8 @@ class Tasks:
             topology.application_id, topics.plan.topics, address=address, exactly_once=exactly_once
         )
         self.outbox = Outbox(self.member.send, topics.partitions)
-        self.marked = marked_topics(topology, topics.plan)
-        """The topics in which tasks announce their time, with these tasks."""
+        self.marked = MarkedTopics(topology, topics.plan)
+        """The topics in which tasks announce their time."""
 
     @property
     def plan(self) -> Plan:
@@ -96,7 +95,7 @@ class Tasks:
         """
         if self._topics.refresh():
             self.member.subscribe(self._topics.plan.topics)
-            self.marked = marked_topics(self._topology, self._topics.plan)
+            self.marked = MarkedTopics(self._topology, self._topics.plan)
         in_use: dict[TaskId, Waiting] = {}
         placed = self.member.placed
         while True:
@@ -162,7 +161,7 @@ class Tasks:
             for store in stores:
                 restored |= store.step(limit) > 0
             if all(store.done for store in stores):
-                task.open(positions, lambda topic: self.marked.get(topic, ()))
+                task.open(positions, lambda topic: self.marked.origins.get(topic, ()))
                 self.ready[id] = task
                 del self.opening[id]  # only now: other threads look for the task in both
                 for partition, position in positions.items():
@@ -181,20 +180,13 @@ class Tasks:
         """Raise an error if a topic that is needed was deleted."""
         self._topics.check()
 
-    @property
-    def origins(self) -> frozenset[int]:
-        """The subtopologies whose tasks write these topics."""
-        return frozenset(id.subtopology for ids in self.marked.values() for id in ids)
-
     def partitions(self, topic: str) -> int:
         return self._topics.partitions(topic)
 
     def partitions_before(self, id: TaskId) -> frozenset[TopicPartition]:
         """Those that a task reads, also one of another worker; and those of the tasks which write them, and so on."""
         read = {TopicPartition(topic, id.partition) for topic in self.plan.part(id.subtopology).topics}
-        if id.subtopology not in self._before:
-            self._before[id.subtopology] = subtopologies_before(self._topology, id.subtopology)
-        for number in self._before[id.subtopology]:
+        for number in self.marked.before(id.subtopology):
             part = self.plan.part(number)
             read |= {TopicPartition(topic, partition) for topic in part.topics for partition in range(part.tasks)}
         return frozenset(one for one in read if one.partition < self._topics.partitions(one.topic))

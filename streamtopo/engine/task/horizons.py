@@ -21,17 +21,17 @@ WrittenUntil = Callable[[Sequence[TaskId], TopicPartition, int], int | None]
 """The end of a partition after each of these tasks had nothing to read, at some moment since a time; or None."""
 
 
-class _Input(NamedTuple):
+class _Read(NamedTuple):
     """One of the partitions that the task reads."""
 
     partition: TopicPartition
     place: Place
 
 
-class Horizon:
+class TimeHorizon:
     """That of nodes below the same sources. The bound stays where it is until `follow`."""
 
-    def __init__(self, bound: Bound, inputs: list[_Input], patience: int) -> None:
+    def __init__(self, bound: Bound, inputs: list[_Read], patience: int) -> None:
         self.bound = bound
         self._inputs = inputs
         self._patience = patience
@@ -70,7 +70,7 @@ class Horizon:
         self._history.clear()
         self._latest = self._aged = -1
 
-    def _all_read(self, one: _Input, time: int, since: int, written_until: WrittenUntil) -> bool:
+    def _all_read(self, one: _Read, time: int, since: int, written_until: WrittenUntil) -> bool:
         """Whether the silent origins of an input had nothing to read, and all that they wrote has been processed."""
         origins = one.place.origins
         silent = origins.silent(time) if origins is not None else []
@@ -98,13 +98,13 @@ class Horizons:
         self.retimed = _retimed(subtopology.nodes)
         """The nodes whose rows may be older than others before them although all records are in order."""
         self._patience = patience
-        self._inputs: dict[str, list[_Input]] = {source.name: [] for source in subtopology.sources}
-        self._horizons: dict[frozenset[str], Horizon] = {}
+        self._inputs: dict[str, list[_Read]] = {source.name: [] for source in subtopology.sources}
+        self._horizons: dict[frozenset[str], TimeHorizon] = {}
         self._add(frozenset(self._inputs), self.whole)
 
     def read(self, source: str, partition: TopicPartition, place: Place) -> None:
         """The task reads this partition. Before any node is opened."""
-        self._inputs[source].append(_Input(partition, place))
+        self._inputs[source].append(_Read(partition, place))
         self.waits = self.waits or place.origins is not None
         self._add(frozenset(self._inputs), self.whole)
 
@@ -138,7 +138,7 @@ class Horizons:
 
     def _add(self, sources: frozenset[str], bound: Bound) -> None:
         inputs = list(chain.from_iterable(self._inputs[source] for source in sorted(sources)))
-        self._horizons[sources] = Horizon(bound, inputs, self._patience)
+        self._horizons[sources] = TimeHorizon(bound, inputs, self._patience)
 
 
 def written(sink: str) -> str:

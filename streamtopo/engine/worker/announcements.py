@@ -51,7 +51,7 @@ class Announcements:
         self._announced = {key: announcement for key, announcement in known.items() if key[0] in tasks}
 
     def _new(self) -> Iterator[tuple[tuple[Task, str], Announcement]]:
-        marked = self._tasks.marked
+        marked = self._tasks.marked.origins
         if not marked:
             return
         ends = self._tasks.member.ends()

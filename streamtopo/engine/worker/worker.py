@@ -235,7 +235,7 @@ class Worker:
         """One round of each task that has one. A commit that is due does not wait for the other tasks."""
         ends = self.member.ends()
         worked = False
-        for task in in_order_of_time(self.tasks.values(), self._tasks.origins):
+        for task in in_order_of_time(self.tasks.values(), self._tasks.marked.subtopologies):
             if self.tasks.get(task.id) is not task:
                 continue
             if (taken := task.take(ends)) is not None:

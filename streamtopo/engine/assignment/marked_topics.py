@@ -14,9 +14,9 @@ from streamtopo.topology.operator import Timing
 class MarkedTopics:
     """Those of one plan."""
 
-    def __init__(self, topology: Topology, plan: Plan) -> None:
+    def __init__(self, topology: Topology, plan: Plan, *, waiting: bool) -> None:
         self._topology = topology
-        self.origins = marked_topics(topology, plan)
+        self.origins = marked_topics(topology, plan, waiting=waiting)
         """The tasks that write each topic, by its name in the log."""
         self.subtopologies = frozenset(id.subtopology for ids in self.origins.values() for id in ids)
         """Those of all these tasks."""
@@ -29,16 +29,16 @@ class MarkedTopics:
         return self._before[number]
 
 
-def marked_topics(topology: Topology, plan: Plan) -> Mapping[str, Sequence[TaskId]]:
+def marked_topics(topology: Topology, plan: Plan, *, waiting: bool) -> Mapping[str, Sequence[TaskId]]:
     """By the name in the log: the topics whose readers have clocks, and whose rows may come out of order.
 
     One task writes rows in order, unless it reads such a topic itself. But who reads also another topic does not know
-    how far the task has got.
+    how far the task has got; that matters only to those that are `waiting` for tasks without new records.
     """
     writers = _writers(topology, plan)
     timed = _timed(topology)
     together = {topic for part in plan.subtopologies if len(_read(part)) > 1 for topic in _read(part)}
-    marked = {topic for topic in timed & writers.keys() if len(writers[topic]) > 1 or topic in together}
+    marked = {topic for topic in timed & writers.keys() if len(writers[topic]) > 1 or (waiting and topic in together)}
     while True:
         passing_on = {part.number for part in plan.subtopologies if not marked.isdisjoint(_read(part))}
         more = {topic for topic in timed & writers.keys() if any(id.subtopology in passing_on for id in writers[topic])}

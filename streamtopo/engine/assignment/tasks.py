@@ -81,7 +81,7 @@ class Tasks:
             topology.application_id, topics.plan.topics, address=address, exactly_once=exactly_once
         )
         self.outbox = Outbox(self.member.send, topics.partitions)
-        self.marked = MarkedTopics(topology, topics.plan)
+        self.marked = MarkedTopics(topology, topics.plan, waiting=options.origin_idle > 0)
         """The topics in which tasks announce their time."""
 
     @property
@@ -95,7 +95,7 @@ class Tasks:
         """
         if self._topics.refresh():
             self.member.subscribe(self._topics.plan.topics)
-            self.marked = MarkedTopics(self._topology, self._topics.plan)
+            self.marked = MarkedTopics(self._topology, self._topics.plan, waiting=self._options.origin_idle > 0)
         in_use: dict[TaskId, Waiting] = {}
         placed = self.member.placed
         while True:

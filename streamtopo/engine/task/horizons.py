@@ -35,25 +35,31 @@ class TimeHorizon:
         self.bound = bound
         self._inputs = inputs
         self._patience = patience
-        """For how many milliseconds origins that have caught up are waited for."""
+        """For how many milliseconds origins that have caught up are waited for; with 0, only while they have unread
+        records, so that a Driver gives the results of one record at a time."""
         self._history: deque[tuple[int, int]] = deque()
         """When later times were seen in the rows, by the wall clock, and these times; both ascend."""
         self._latest = -1
         """The last of them."""
         self._aged = -1
         """The last one that was seen so long ago that origins which have caught up are not waited for."""
+        self._passed_over = False
+        """Whether they are not waited for at all."""
 
     @property
     def time(self) -> int:
         """By what is known now."""
         known = [one.place.origins.known for one in self._inputs if one.place.origins is not None]
         behind = min([one.behind for one in known], default=FOREVER)
-        if not known or not self._patience:
+        if not known or self._passed_over:
             return behind
         return min(behind, max(self._aged, min([one.lowest for one in known])))
 
     def age(self, now: int, written_until: WrittenUntil) -> None:
         """Origins that have caught up, and have nothing to read, are not waited for any longer."""
+        if not self._patience:
+            self._passed_over = all(self._all_read(one, FOREVER, now, written_until) for one in self._inputs)
+            return
         latest = max([one.place.time for one in self._inputs], default=-1)
         if latest > self._latest:
             self._latest = latest
@@ -69,6 +75,7 @@ class TimeHorizon:
         """After a rollback: rows that are processed again are not late because of the time that has passed."""
         self._history.clear()
         self._latest = self._aged = -1
+        self._passed_over = False
 
     def _all_read(self, one: _Read, time: int, since: int, written_until: WrittenUntil) -> bool:
         """Whether the silent origins of an input had nothing to read, and all that they wrote has been processed."""
@@ -116,7 +123,7 @@ class Horizons:
 
     def hear(self, now: int, written_until: WrittenUntil) -> bool:
         """Whether a horizon moves: by what origins announced, or because some have been silent for so long."""
-        for horizon in self._horizons.values() if self._patience else ():
+        for horizon in self._horizons.values():
             horizon.age(now, written_until)
         return any(horizon.time != horizon.bound.horizon for horizon in self._horizons.values())
 

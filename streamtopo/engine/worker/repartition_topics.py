@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from streamtopo.engine.assignment.tasks import Tasks
+from streamtopo.engine.task.entries import Entry, HorizonEntry
 from streamtopo.engine.task.options import TaskOptions
 from streamtopo.engine.task.task import Task
 from streamtopo.engine.worker.announcements import Announcements
@@ -24,9 +25,12 @@ class RepartitionTopics:
         self._announcements = Announcements(topology, tasks)
         self._purging = Purging(topology, log, options.steady_clock)
 
-    def horizon_moves(self, task: Task) -> bool:
-        """Whether the clocks of a task may go further, by what is known now of the tasks before it."""
-        return task.horizons.waits and task.horizons.hear(self._now(), self._unread.written_until)
+    def follow_horizon(self, task: Task, do: Callable[[Entry], None]) -> bool:
+        """Let the clocks of a task go as far as the tasks before it have got; true if the horizon moves."""
+        moves = task.horizons.waits and task.horizons.hear(self._now(), self._unread.written_until)
+        if moves:
+            do(HorizonEntry(task))
+        return moves
 
     def close(self) -> None:
         self._unread.close()

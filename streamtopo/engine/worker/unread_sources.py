@@ -28,6 +28,8 @@ class UnreadSources:
         self._log = log
         self._tasks = tasks
         self._now = options.wall_clock
+        self._waits = options.origin_idle > 0
+        """Otherwise the wall clock may stand still, and what was found before says nothing about now."""
         self._spacing = Spacing(config, _REST, now=options.steady_clock)
         self._all_read: dict[TaskId, int] = {}
         """When each task was last found to have nothing to read, by the wall clock."""
@@ -41,7 +43,7 @@ class UnreadSources:
 
         What they write of the records until then is before this end. None if that is not so, or not known: ask again.
         """
-        found = self._found(origins, partition, since)
+        found = self._found(origins, partition, since) if self._waits else None
         if found is None and self._spacing.due and (self._look is None or self._look.done()):
             self._begin(origins, partition)
             found = self._found(origins, partition, since)

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from streamtopo.errors import LogError
-from streamtopo.logs import GroupState, Outcome, Topic
+from streamtopo.logs import GroupProgress, GroupState, Outcome, Topic
 from streamtopo.logs.embedded import EmbeddedLog
 from streamtopo.records import Position, TopicPartition
 from tests.logs.child import Child, until
-from tests.logs.records import T0, T1, AnyLog, OwnLog, at, join, settled
+from tests.logs.records import T0, T1, AnyLog, OwnLog, at, join, numbered, settled
 
 
 def test_a_new_log_has_no_groups(log: AnyLog) -> None:
@@ -105,6 +105,18 @@ def test_a_group_without_members_stands_where_it_is_placed(log: AnyLog) -> None:
     assert log.groups()["g"].positions == at(0, 0)
     log.place_group("g", {})
     assert log.groups() == {}
+
+
+def test_the_progress_of_a_group(log: AnyLog) -> None:
+    log.append(T0, numbered(3))
+    assert log.progress("g", [T0, T1]) == {T0: GroupProgress(0, 3), T1: GroupProgress(0, 0)}
+    log.delete_before(T0, 2)
+    assert log.progress("g", [T0]) == {T0: GroupProgress(2, 3)}  # there is no position yet
+    log.place_group("g", at(3, 0))
+    log.append(T1, numbered(1))
+    assert log.progress("g", [T0, T1]) == {T0: GroupProgress(3, 3), T1: GroupProgress(0, 1)}
+    with pytest.raises(LogError, match="absent"):
+        log.progress("g", [TopicPartition("absent", 0)])
 
 
 def test_a_group_with_members_alive_is_left_where_it_is(log: AnyLog) -> None:

@@ -32,9 +32,6 @@ class RepartitionTopics:
             do(HorizonEntry(task))
         return moves
 
-    def close(self) -> None:
-        self._unread.close()
-
     @property
     def news(self) -> bool:
         """Whether a commit would announce something, even if nothing was processed."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Thread
 
 from streamtopo.engine.assignment.tasks import Tasks
 from streamtopo.engine.task.options import TaskId, TaskOptions
@@ -35,8 +35,7 @@ class UnreadSources:
         """When each task was last found to have nothing to read, by the wall clock."""
         self._ends: dict[TopicPartition, tuple[int, int]] = {}
         """When the end of a partition was looked up last, and this end."""
-        self._executor: ThreadPoolExecutor | None = None
-        self._look: Future[None] | None = None
+        self._look: Thread | None = None
 
     def written_until(self, origins: Collection[TaskId], partition: TopicPartition, since: int) -> int | None:
         """The end of a partition after each of these tasks had nothing to read, at some moment since then.
@@ -44,14 +43,10 @@ class UnreadSources:
         What they write of the records until then is before this end. None if that is not so, or not known: ask again.
         """
         found = self._found(origins, partition, since) if self._waits else None
-        if found is None and self._spacing.due and (self._look is None or self._look.done()):
+        if found is None and self._spacing.due and (self._look is None or not self._look.is_alive()):
             self._begin(origins, partition)
             found = self._found(origins, partition, since)
         return found
-
-    def close(self) -> None:
-        if self._executor is not None:
-            self._executor.shutdown(wait=False, cancel_futures=True)
 
     def _found(self, origins: Collection[TaskId], partition: TopicPartition, since: int) -> int | None:
         times = [self._all_read.get(id, -1) for id in origins]
@@ -62,9 +57,8 @@ class UnreadSources:
         if self._log.one_machine:
             self._ask(origins, partition)
             return
-        if self._executor is None:
-            self._executor = ThreadPoolExecutor(1, "streamtopo unread sources")
-        self._look = self._executor.submit(self._ask, origins, partition)
+        self._look = Thread(target=self._ask, args=(origins, partition), name="unread sources", daemon=True)
+        self._look.start()
 
     def _ask(self, origins: Collection[TaskId], partition: TopicPartition) -> None:
         began = self._now()

@@ -165,7 +165,7 @@ class Worker:
 
     def abandon(self) -> None:
         """Close and leave the group without a commit, after a failure."""
-        with self._opened, closing(self._repartitions), closing(self.globals), closing(self._tasks):
+        with self._opened, closing(self.globals), closing(self._tasks):
             self._drop_all()
 
     def metrics(self) -> Metrics:

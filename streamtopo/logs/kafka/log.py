@@ -121,6 +121,8 @@ class KafkaLog:
         return state if state and (state.members or state.positions) else None
 
     def progress(self, group: str, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, GroupProgress]:
+        for partition in partitions:
+            self._partitions.check(partition)
         known = self._admin.groups.offsets(group, partitions)
         known |= self._admin.offsets.starts(set(partitions) - known.keys())
         ends = self._admin.offsets.ends(partitions)

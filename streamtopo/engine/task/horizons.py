@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from streamtopo.engine.program.shape import sources_above
 from streamtopo.engine.task.ahead import ClockLimit
 from streamtopo.engine.task.origins import AllRead, Origins
-from streamtopo.topology.clocks import Bound
+from streamtopo.topology.clocks import Bound, OperatorClock
 from streamtopo.topology.nodes import Node, ProcessorNode, Subtopology
 from streamtopo.topology.operator import Timing
 from streamtopo.windows import FOREVER
@@ -32,6 +32,9 @@ class Horizons:
         """The nodes whose rows may be older than others before them although all records are in order."""
         sources = frozenset(source.name for source in subtopology.sources)
         self._bounds: dict[frozenset[str], Bound] = {sources: self.whole}
+        self.held_since: int | None = None
+        """By the wall clock, since when there have been rows past the stream time, and it has not moved."""
+        self._held_at = -1
 
     def of(self, node: str) -> Bound:
         return self._bounds.setdefault(self.above[node], Bound(self.whole.time))
@@ -46,6 +49,18 @@ class Horizons:
         """Move the bounds to what is known of the origins: usually forward, but back after a rollback."""
         for sources, bound in self._bounds.items():
             bound.horizon = self._lowest(sources)
+
+    def note(self, stream_time: OperatorClock, now: int) -> None:
+        """Remember since when stream time is held back."""
+        if stream_time.seen <= stream_time.time:
+            self.held_since = None
+        elif self.held_since is None or self._held_at != stream_time.time:
+            self.held_since, self._held_at = now, stream_time.time
+
+    @property
+    def slowest(self) -> Origins:
+        """Of the sources that several tasks write, the one whose tasks hold stream time back."""
+        return min([origins for _, origins in self.sources], key=lambda origins: origins.known.horizon)
 
     def limit(self, time: int) -> None:
         """Clocks ignore rows with a later time than this."""

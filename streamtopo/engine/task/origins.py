@@ -9,19 +9,23 @@ from __future__ import annotations
 import base64
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from streamtopo.engine.task.marks import Mark
 from streamtopo.engine.task.options import TaskId
+from streamtopo.records import TopicPartition
 from streamtopo.windows import FOREVER
 
 AllRead = Callable[[Iterable[TaskId], int], bool]
 """Whether each of these tasks had nothing to read at some moment since a time of the wall clock."""
+
+Unread = Callable[[TaskId], Collection[TopicPartition]]
+"""What a task reads that had unread records when this was last looked at, if it was."""
 
 _UNHEARD = -2
 """Instead of a time: the origin has announced nothing so far."""
@@ -51,6 +55,16 @@ class Known:
         return min(behind, max(min(times), self.aged))
 
     @cached_property
+    def slowest(self) -> int:
+        """The place of the origin that the horizon waits for."""
+        first = min(range(len(self.times)), key=self.times.__getitem__)
+        if self.times[first] == _UNHEARD:
+            return first
+        behind = [place for place, caught_up in enumerate(self.caught_up) if not caught_up]
+        slowest = min(behind, key=self.times.__getitem__, default=first)
+        return slowest if self.times[slowest] == self.horizon else first
+
+    @cached_property
     def newest(self) -> int:
         return max(self.times)
 
@@ -58,6 +72,15 @@ class Known:
     def settled(self) -> bool:
         """Whether all origins are known and have processed all records that there were."""
         return all(self.caught_up) and min(self.times) != _UNHEARD
+
+
+class WaitedFor(NamedTuple):
+    """The origin that holds the horizon, and what it has announced."""
+
+    origin: TaskId
+    time: int | None
+    """None if it has announced nothing so far."""
+    caught_up: bool
 
 
 class Origins:
@@ -75,6 +98,18 @@ class Origins:
         """When newer times were announced, by the wall clock, and these times; both ascend."""
         self._newest = -1
         """The last of them, or one that has aged."""
+
+    def waited_for(self, unread: Unread = lambda id: ()) -> WaitedFor:
+        """The origin that the horizon waits for; among several that have caught up, one with unread records."""
+        known = self.known
+        place = known.slowest
+        if known.settled:
+            with_records = [
+                number for number, id in enumerate(self.ids) if known.times[number] < known.newest and unread(id)
+            ]
+            place = min(with_records, key=known.times.__getitem__, default=place)
+        time = known.times[place]
+        return WaitedFor(self.ids[place], None if time == _UNHEARD else time, known.caught_up[place])
 
     def note(self, marks: Iterable[tuple[int, Mark]]) -> None:
         """These were read; they count when the rows before them have been processed."""
@@ -149,12 +184,23 @@ def recalled(ids: Sequence[TaskId], packed: dict[str, Any] | None, *, older: boo
     """`older`: the position remembers other things, but may be of a version that knew no origins."""
     if packed is None:
         return Known((_UNHEARD,) * len(ids), (False,) * len(ids), lenient=older)
+    found = _unpacked(packed)
+    entries = [found.get(id, (_UNHEARD, False)) for id in ids]
+    return Known(tuple([time for time, _ in entries]), tuple([caught_up for _, caught_up in entries]))
+
+
+def waited_for(packed: dict[str, Any]) -> WaitedFor:
+    """The slowest origin, for those who see only the position."""
+    ids = list(_unpacked(packed))
+    return Origins(ids, recalled(ids, packed, older=False)).waited_for()
+
+
+def _unpacked(packed: dict[str, Any]) -> dict[TaskId, tuple[int, bool]]:
     found: dict[TaskId, tuple[int, bool]] = {}
     for number, text in packed["of"].items():
         for partition, entry in enumerate(_read_entries(base64.b85decode(text), packed["newest"], packed["unit"])):
             found[TaskId(int(number), partition)] = entry
-    entries = [found.get(id, (_UNHEARD, False)) for id in ids]
-    return Known(tuple([time for time, _ in entries]), tuple([caught_up for _, caught_up in entries]))
+    return found
 
 
 def _subtopology(entry: tuple[TaskId, int, bool]) -> int:

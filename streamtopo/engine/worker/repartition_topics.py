@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from streamtopo.engine.assignment.held_back import HeldBackTime
 from streamtopo.engine.assignment.tasks import Tasks
 from streamtopo.engine.task.options import TaskOptions
 from streamtopo.engine.task.task import Task
@@ -22,13 +23,19 @@ class RepartitionTopics:
         self._now = options.wall_clock
         self._patience = config.origin_idle
         self._unread = UnreadSources(topology.application_id, log, tasks, config, options)
+        self.held_back = HeldBackTime(topology.application_id, tasks, self._unread.of, config, options)
         self._announcements = Announcements(topology, tasks)
         self._purging = Purging(topology, log, options.steady_clock)
 
     def horizon_moves(self, task: Task) -> bool:
         """Whether the clocks of a task may go further, by what is known now of the tasks before it."""
         horizons = task.horizons
-        return bool(horizons.sources) and horizons.hear(self._now(), self._patience, self._unread.all_read)
+        if not horizons.sources:
+            return False
+        now = self._now()
+        moves = horizons.hear(now, self._patience, self._unread.all_read)
+        self.held_back.note(task, now)
+        return moves
 
     def close(self) -> None:
         self._unread.close()

@@ -10,6 +10,7 @@ from streamtopo.engine.task.options import TaskId, TaskOptions
 from streamtopo.engine.topics.spacing import Spacing
 from streamtopo.errors import LogError
 from streamtopo.logs import Log
+from streamtopo.records import TopicPartition
 from streamtopo.settings.config import WorkerConfig
 
 _REST = 50
@@ -30,6 +31,8 @@ class UnreadSources:
         self._spacing = Spacing(config, _REST, now=options.steady_clock)
         self._all_read: dict[TaskId, int] = {}
         """When each task was last found to have nothing to read, by the wall clock."""
+        self._unread: dict[TaskId, frozenset[TopicPartition]] = {}
+        """What each of them had not read, when this was last looked at."""
         self._executor: ThreadPoolExecutor | None = None
         self._look: Future[None] | None = None
 
@@ -39,6 +42,10 @@ class UnreadSources:
         if unknown and self._spacing.due and (self._look is None or self._look.done()):
             self._begin(unknown)
         return all(self._all_read.get(id, -1) >= since for id in unknown)
+
+    def of(self, origin: TaskId) -> frozenset[TopicPartition]:
+        """What it had not read when this was last looked at, if it was."""
+        return self._unread.get(origin, frozenset())
 
     def close(self) -> None:
         if self._executor is not None:
@@ -60,4 +67,5 @@ class UnreadSources:
                 unread = self._log.unread(self._group, frozenset().union(*partitions.values()))
         except LogError:
             return  # the worker itself reports that; until then nothing is known
+        self._unread.update({id: unread & read for id, read in partitions.items()})
         self._all_read.update({id: began for id, read in partitions.items() if unread.isdisjoint(read)})

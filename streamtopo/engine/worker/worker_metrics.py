@@ -6,6 +6,7 @@ import threading
 import time
 from collections import Counter
 
+from streamtopo.engine.assignment.held_back import HeldBackTime
 from streamtopo.engine.assignment.tasks import Tasks
 from streamtopo.engine.metrics import Metrics
 from streamtopo.engine.worker.pace import Pace
@@ -16,10 +17,11 @@ _BETWEEN = 0.1
 
 
 class WorkerMetrics:
-    def __init__(self, tasks: Tasks, pace: Pace, rejections: Rejections) -> None:
+    def __init__(self, tasks: Tasks, pace: Pace, rejections: Rejections, held_back: HeldBackTime) -> None:
         self._tasks = tasks
         self._pace = pace
         self._rejections = rejections
+        self._held_back = held_back
         self._shown = self._measure()
         self._next = 0.0
         self.begin()
@@ -48,5 +50,6 @@ class WorkerMetrics:
             commit_ms=self._pace.commit_ms,
             skipped=self._rejections.skipped,
             dropped=dict(dropped),
+            held_back=self._held_back.all(),
             ahead=self._tasks.ahead_before + sum(task.horizons.ahead.beyond for task in self._tasks.ready.values()),
         )

@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterable
 from itertools import chain
 from typing import Any, Literal, NamedTuple
 
+from streamtopo.records import TopicPartition
 from streamtopo.settings.durations import spoken
 
 SOON = 1_000
 _LONG = 60_000
+_MOST = 3
 
 Why = Literal["restoring", "unread", "behind", "not started", "idle"]
 """Why time waits for a task: this worker restores its stores; it said that it had read all, but there are records that
@@ -40,9 +42,8 @@ class TimeHeldBack(NamedTuple):
     """A task that others wait for: they have seen rows with later times than their clocks may show until it gets on."""
 
     task: str
-    topics: tuple[str, ...]
-    """What it reads, or what it has not read, if that is known; all in this partition:"""
-    partition: int
+    partitions: tuple[TopicPartition, ...]
+    """What it reads; or only what has unread records, if that is known."""
     why: Why
     behind_ms: int | None
     """From the stream time of those that wait to the latest time that they have seen; None if they have no time yet."""
@@ -56,7 +57,7 @@ class TimeHeldBack(NamedTuple):
         behind = [] if self.behind_ms is None else [f"{spoken(self.behind_ms)} behind"]
         why = [] if self.why == "behind" else [_WHY[self.why]]
         lasting = f"for {spoken(waited)}" if waited >= SOON else "moving"
-        places = ", ".join(f"{topic}/{self.partition}" for topic in self.topics)
+        places = ", ".join(map(str, self.partitions[:_MOST])) + ", …" * (len(self.partitions) > _MOST)
         several = f"; {self.tasks} tasks wait" if self.tasks > 1 else ""
         return f"time waits for {places} (task {self.task}): {', '.join([*behind, *why, lasting])}{several}"
 

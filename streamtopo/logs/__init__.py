@@ -133,6 +133,15 @@ class GroupState(NamedTuple):
     """Where members answer queries, if they do."""
 
 
+class GroupProgress(NamedTuple):
+    """In one partition."""
+
+    position: int
+    """The start of the partition if the group has none."""
+    end: int
+    """Of all records, also those that are not committed yet."""
+
+
 class Cleaned(NamedTuple):
     """What compaction has removed: deletions before this offset, if their rows were already gone at this time."""
 
@@ -201,8 +210,8 @@ class Log(Protocol):
         """One of these groups."""
         ...
 
-    def unread(self, group: str, partitions: Collection[TopicPartition]) -> frozenset[TopicPartition]:
-        """The partitions, out of these, that have records after the position of the group."""
+    def progress(self, group: str, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, GroupProgress]:
+        """How far the group has got in these partitions. The ends are those of a moment after the positions."""
         ...
 
     def place_group(self, group: str, positions: Mapping[TopicPartition, Position]) -> None:

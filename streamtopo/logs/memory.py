@@ -9,7 +9,17 @@ from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from math import inf
 
 from streamtopo.errors import LogError
-from streamtopo.logs import CLEANING_MEMORY, Cleaned, CommitResult, GroupState, Outcome, Revoking, Topic, ignored
+from streamtopo.logs import (
+    CLEANING_MEMORY,
+    Cleaned,
+    CommitResult,
+    GroupProgress,
+    GroupState,
+    Outcome,
+    Revoking,
+    Topic,
+    ignored,
+)
 from streamtopo.logs.groups import SubscribedTopics, check_no_members, share_of
 from streamtopo.logs.topics import check_equal, check_new
 from streamtopo.records import Batch, Columns, Headers, Position, TopicPartition
@@ -111,11 +121,11 @@ class MemoryLog:
     def group(self, name: str) -> GroupState | None:
         return self.groups().get(name)
 
-    def unread(self, group: str, partitions: Collection[TopicPartition]) -> frozenset[TopicPartition]:
+    def progress(self, group: str, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, GroupProgress]:
         with self._changed:
             known = self._groups[group].positions if group in self._groups else {}
-            ends = {one: self._partition(one) for one in partitions}
-            return frozenset(one for one, at in ends.items() if known.get(one, Position(at.start)).offset < at.end)
+            kept = {one: self._partition(one) for one in partitions}
+            return {one: GroupProgress(known.get(one, Position(at.start)).offset, at.end) for one, at in kept.items()}
 
     def place_group(self, group: str, positions: Mapping[TopicPartition, Position]) -> None:
         with self._changed:

@@ -59,6 +59,9 @@ class WorkerConfig:
     origin_idle: int = duration(
         "500ms", "How long a partition without new records holds back the time of tasks after a repartition topic."
     )
+    max_task_idle: int = duration(
+        "0ms", "How long a task waits for records of an input that is empty before it takes those of its other inputs."
+    )
     create_topics: int = whole_number(
         0, "Create missing topics with this number of partitions. 0: do not create them.", least=0
     )

@@ -32,6 +32,7 @@ class DriverTimes(TypedDict, total=False):
     idle_advance: Duration
     max_ahead: Duration | None
     origin_idle: Duration
+    max_task_idle: Duration
 
 
 class Driver:
@@ -73,6 +74,7 @@ class Driver:
             idle_advance=milliseconds(times.get("idle_advance", 0)),
             max_ahead=None if (ahead := times.get("max_ahead")) is None else milliseconds(ahead),
             origin_idle=milliseconds(times.get("origin_idle", 0)),
+            max_task_idle=milliseconds(times.get("max_task_idle", 0)),
             create_topics=partitions,
         )
         self._depth_first = depth_first
@@ -101,7 +103,7 @@ class Driver:
     def send_all(self, records: Iterable[DriverRecord]) -> None:
         """Write all records before any is processed; then timestamps decide the order between topics."""
         for record in records:
-            self._append_at(*self._topics.encode(record))
+            self._append_at(*self._topics.encode(DriverRecord(*record)))
         self.run()
 
     def send_bytes(

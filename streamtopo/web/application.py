@@ -176,7 +176,10 @@ class _Handlers:
         now = wall_clock()
         lists = {
             "restoring": [one._asdict() for one in metrics.restoring],
-            "held_back": [one._asdict() | {"text": one.in_words(now)} for one in metrics.held_back],
+            "held_back": [
+                one._asdict() | {"partitions": list(map(str, one.partitions)), "text": one.in_words(now)}
+                for one in metrics.held_back
+            ],
         }
         return JSON({"state": self._find_app().state.value, **metrics._asdict(), **lists})
 

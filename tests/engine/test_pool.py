@@ -12,14 +12,16 @@ import pytest
 from streamtopo.engine.metrics import Metrics, RestoreProgress, TimeHeldBack, together
 from streamtopo.engine.processes import pool as pool_module
 from streamtopo.engine.processes.pool import Pool, PoolError
+from streamtopo.records import TopicPartition
 
-HELD = TimeHeldBack("0_3", ("orders",), 3, "behind", 720_000, since=10_000)
+HELD = TimeHeldBack("0_3", (TopicPartition("orders", 3),), "behind", 720_000, since=10_000)
 RESTORING = (RestoreProgress("counts", 0, 1, 2),)
 METRICS = Metrics(("0_0",), RESTORING, 5, 7, 1, 2.5, 0, {"null key": 1}, held_back=(HELD,))
 LIFELINE = """
 import os, signal, sys, time
 from streamtopo.engine.processes.lifeline import Lifeline
 from streamtopo.engine.metrics import Metrics, RestoreProgress, TimeHeldBack
+from streamtopo.records import TopicPartition
 lifeline = Lifeline(int(sys.argv[1]))
 """
 

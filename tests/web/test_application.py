@@ -131,12 +131,7 @@ async def test_what_time_waits_for(url: str, log: Log) -> None:
     shop.run(shop.here, now=wall_clock() - 40_000)
     async with client_of(StandaloneWorker(per_hour("orders"), shop.here)) as client:
         (held,) = (await client.get("/tasks")).json()["held_back"]
-    assert (held["task"], held["topics"], held["partition"], held["why"]) == (
-        f"0_{absent}",
-        ["orders"],
-        absent,
-        "not started",
-    )
+    assert (held["task"], held["partitions"], held["why"]) == (f"0_{absent}", [f"orders/{absent}"], "not started")
     assert held["text"].startswith(f"time waits for orders/{absent} (task 0_{absent}): not started, for 4")
 
 

@@ -48,7 +48,7 @@ class GlobalTasks:
         self._spans: dict[TopicPartition, tuple[int, int]] = {}
         """The same with its start; it stays when the partition has been read."""
         self.states: dict[str, State] = {}
-        options = options._replace(cache=0)
+        options = options._replace(cache=0, max_task_idle=0)
         for part in topology.global_subtopologies():
             outbox = Outbox(lambda target, columns: None, lambda topic: 0)  # there are no sinks
             task = Task(TaskId(part.number, 0), topology, part, MemoryStore(), outbox, options)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from functools import partial
 
 from streamtopo.engine.assignment.tasks import Tasks
 from streamtopo.engine.metrics import TimeHeldBack, Why, held_back_by
 from streamtopo.engine.task.options import TaskId, TaskOptions
-from streamtopo.engine.task.origins import Unread, WaitedFor
+from streamtopo.engine.task.origins import WaitedFor
 from streamtopo.engine.task.task import Task
-from streamtopo.settings.config import WorkerConfig
+from streamtopo.records import TopicPartition
 
 logger = logging.getLogger("streamtopo")
 
@@ -29,15 +31,16 @@ _NEXT: dict[Why, str] = {
 }
 
 
+UnreadSince = Callable[[int, TaskId], frozenset[TopicPartition]]
+"""What was found unread, since a time of the wall clock, for a task; if it was looked for."""
+
+
 class HeldBackTime:
-    def __init__(
-        self, application: str, tasks: Tasks, unread: Unread, config: WorkerConfig, options: TaskOptions
-    ) -> None:
+    def __init__(self, application: str, tasks: Tasks, unread: UnreadSince, options: TaskOptions) -> None:
         self._application = application
         self._tasks = tasks
         self._unread = unread
-        self._patience = _PATIENCE + config.origin_idle
-        self._now = options.wall_clock
+        self._patience = _PATIENCE + options.origin_idle
         self._look_at = 0
         self._warned_at: dict[str, int] = {}
         """For each task that there was a warning about."""
@@ -53,28 +56,25 @@ class HeldBackTime:
 
     def all(self) -> tuple[TimeHeldBack, ...]:
         """The tasks that are waited for, each once: behind those that wait themselves are those that they wait for."""
-        waiting = {
-            task: task.horizons.slowest.waited_for(self._unread)
-            for task in self._tasks.ready.values()
-            if task.horizons.held_since is not None and task.progress.stream_time.seen > task.progress.time
-        }
-        before = {task.id: found for task, found in waiting.items()}
-        return held_back_by(self._of(task, _first(found, before)) for task, found in waiting.items())
+        before: dict[TaskId, WaitedFor] = {}
+        waiting: list[tuple[Task, int]] = []
+        for task in self._tasks.ready.values():
+            since, stream_time = task.horizons.held_since, task.progress.stream_time
+            if since is None or stream_time.seen <= stream_time.time:
+                continue
+            if (found := task.horizons.waited_for(partial(self._unread, since))) is not None:
+                before[task.id] = found
+                waiting.append((task, since))
+        return held_back_by(self._of(task, since, _first(task.id, before)) for task, since in waiting)
 
-    def _of(self, task: Task, waited_for: WaitedFor) -> TimeHeldBack:
-        origin, stream_time, since = waited_for.origin, task.progress.stream_time, task.horizons.held_since
-        why = self._why(waited_for)
-        read = (self._unread(origin) if why == "unread" else ()) or self._tasks.partitions_of(origin)
-        return TimeHeldBack(
-            str(origin),
-            tuple(sorted(one.topic for one in read)),
-            origin.partition,
-            why,
-            stream_time.seen - stream_time.time if stream_time.time >= 0 else None,
-            self._now() if since is None else since,
-        )
+    def _of(self, task: Task, since: int, waited_for: WaitedFor) -> TimeHeldBack:
+        origin, (time, seen) = waited_for.origin, (task.progress.time, task.progress.stream_time.seen)
+        own, unread = self._tasks.partitions_of(origin), self._unread(since, origin)
+        why = self._why(waited_for, unread)
+        places = ((own & unread) or unread) if why == "unread" else own
+        return TimeHeldBack(str(origin), tuple(sorted(places)), why, seen - time if time >= 0 else None, since)
 
-    def _why(self, waited_for: WaitedFor) -> Why:
+    def _why(self, waited_for: WaitedFor, unread: frozenset[TopicPartition]) -> Why:
         origin, time, caught_up = waited_for
         if origin in self._tasks.opening:
             return "restoring"
@@ -82,7 +82,7 @@ class HeldBackTime:
             return "not started"
         if not caught_up:
             return "behind"
-        return "unread" if self._unread(origin) else "idle"
+        return "unread" if unread else "idle"
 
     def _warn(self, now: int) -> None:
         for one in self.all():
@@ -97,10 +97,11 @@ class HeldBackTime:
                 )
 
 
-def _first(waited_for: WaitedFor, before: dict[TaskId, WaitedFor]) -> WaitedFor:
+def _first(task: TaskId, before: dict[TaskId, WaitedFor]) -> WaitedFor:
     """The task that a chain of tasks waits for; with a join by foreign key, tasks may wait for each other."""
-    passed: set[TaskId] = set()
-    while waited_for.origin in before and waited_for.origin not in passed:
-        passed.add(waited_for.origin)
-        waited_for = before[waited_for.origin]
-    return waited_for
+    found = before[task]
+    passed = {task}
+    while found.origin in before and found.origin not in passed:
+        passed.add(found.origin)
+        found = before[found.origin]
+    return found

@@ -11,14 +11,63 @@ from streamtopo.topology.nodes import ProcessorNode, SinkNode, Subtopology
 from streamtopo.topology.operator import Timing
 
 
-def marked_topics(topology: Topology, plan: Plan) -> Mapping[str, Sequence[TaskId]]:
-    """By the name in the log. Topics that only one task writes need no marks, nor those whose readers have no clock."""
+class MarkedTopics:
+    """Those of one plan."""
+
+    def __init__(self, topology: Topology, plan: Plan, *, waiting: bool) -> None:
+        self._topology = topology
+        self.origins = marked_topics(topology, plan, waiting=waiting)
+        """The tasks that write each topic, by its name in the log."""
+        self.subtopologies = frozenset(id.subtopology for ids in self.origins.values() for id in ids)
+        """Those of all these tasks."""
+        self._before: dict[int, set[int]] = {}
+
+    def before(self, number: int) -> set[int]:
+        """The subtopologies that write the repartition topics which one reads, those that write theirs, and so on."""
+        if number not in self._before:
+            self._before[number] = subtopologies_before(self._topology, number)
+        return self._before[number]
+
+
+def marked_topics(topology: Topology, plan: Plan, *, waiting: bool) -> Mapping[str, Sequence[TaskId]]:
+    """By the name in the log: the topics whose readers have clocks, and whose rows may come out of order.
+
+    One task writes rows in order, unless it reads such a topic itself. But who reads also another topic does not know
+    how far the task has got; that matters only to those that are `waiting` for tasks without new records.
+    """
+    writers = _writers(topology, plan)
+    timed = _timed(topology)
+    together = {topic for part in plan.subtopologies if len(_read(part)) > 1 for topic in _read(part)}
+    marked = {topic for topic in timed & writers.keys() if len(writers[topic]) > 1 or (waiting and topic in together)}
+    while True:
+        passing_on = {part.number for part in plan.subtopologies if not marked.isdisjoint(_read(part))}
+        more = {topic for topic in timed & writers.keys() if any(id.subtopology in passing_on for id in writers[topic])}
+        if more <= marked:
+            return {topology.topic_of(topic): writers[topic] for topic in marked}
+        marked |= more
+
+
+def subtopologies_before(topology: Topology, number: int) -> set[int]:
+    parts = topology.subtopologies()
+    read = {part.number: _read(part) for part in parts}
+    found: set[int] = set()
+    topics = read[number]
+    while more := {part.number for part in parts if topics & repartitions_of(topology, part).keys()} - found:
+        found |= more
+        topics = topics.union(*(read[one] for one in more))
+    return found
+
+
+def _writers(topology: Topology, plan: Plan) -> dict[str, list[TaskId]]:
     writers: dict[str, list[TaskId]] = {}
     for subtopology, tasks in zip(plan.subtopologies, plan.tasks, strict=True):
         for topic in repartitions_of(topology, subtopology):
             writers.setdefault(topic, []).extend(TaskId(subtopology.number, partition) for partition in range(tasks))
-    timed = _timed(topology)
-    return {topology.topic_of(topic): ids for topic, ids in writers.items() if topic in timed and len(ids) > 1}
+    return writers
+
+
+def _read(subtopology: Subtopology) -> frozenset[str]:
+    return frozenset(topic for source in subtopology.sources for topic in source.topics)
 
 
 def repartitions_of(topology: Topology, subtopology: Subtopology) -> dict[str, list[SinkNode]]:
@@ -39,8 +88,7 @@ def _timed(topology: Topology) -> set[str]:
             topic
             for part in parts
             if any(map(_has_clock, part.nodes)) or timed & repartitions_of(topology, part).keys()
-            for source in part.sources
-            for topic in source.topics
+            for topic in _read(part)
             if topic in topology.repartitions
         }
         if found == timed:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from streamtopo.engine.assignment.marked_topics import marked_topics
+from streamtopo.engine.assignment.marked_topics import MarkedTopics
 from streamtopo.engine.assignment.restoration import Restoration, claim
 from streamtopo.engine.metrics import RestoreProgress
 from streamtopo.engine.plan import Plan
@@ -81,8 +81,8 @@ class Tasks:
             topology.application_id, topics.plan.topics, address=address, exactly_once=exactly_once
         )
         self.outbox = Outbox(self.member.send, topics.partitions)
-        self.marked = marked_topics(topology, topics.plan)
-        """The topics in which tasks announce their time, with these tasks."""
+        self.marked = MarkedTopics(topology, topics.plan, waiting=options.origin_idle > 0)
+        """The topics in which tasks announce their time."""
 
     @property
     def plan(self) -> Plan:
@@ -95,7 +95,7 @@ class Tasks:
         """
         if self._topics.refresh():
             self.member.subscribe(self._topics.plan.topics)
-            self.marked = marked_topics(self._topology, self._topics.plan)
+            self.marked = MarkedTopics(self._topology, self._topics.plan, waiting=self._options.origin_idle > 0)
         in_use: dict[TaskId, Waiting] = {}
         placed = self.member.placed
         while True:
@@ -161,7 +161,7 @@ class Tasks:
             for store in stores:
                 restored |= store.step(limit) > 0
             if all(store.done for store in stores):
-                task.open(positions, lambda topic: self.marked.get(topic, ()))
+                task.open(positions, lambda topic: self.marked.origins.get(topic, ()))
                 self.ready[id] = task
                 del self.opening[id]  # only now: other threads look for the task in both
                 for partition, position in positions.items():
@@ -180,18 +180,20 @@ class Tasks:
         """Raise an error if a topic that is needed was deleted."""
         self._topics.check()
 
-    @property
-    def origins(self) -> frozenset[int]:
-        """The subtopologies whose tasks write these topics."""
-        return frozenset(id.subtopology for ids in self.marked.values() for id in ids)
-
     def partitions(self, topic: str) -> int:
         return self._topics.partitions(topic)
 
     def partitions_of(self, id: TaskId) -> frozenset[TopicPartition]:
         """Those that a task reads, also one of another worker."""
-        topics = self.plan.part(id.subtopology).topics
-        read = (TopicPartition(topic, id.partition) for topic in topics)
+        read = (TopicPartition(topic, id.partition) for topic in self.plan.part(id.subtopology).topics)
+        return frozenset(one for one in read if one.partition < self._topics.partitions(one.topic))
+
+    def partitions_before(self, id: TaskId) -> frozenset[TopicPartition]:
+        """Those that a task reads, also one of another worker; and those of the tasks which write them, and so on."""
+        read = set(self.partitions_of(id))
+        for number in self.marked.before(id.subtopology):
+            part = self.plan.part(number)
+            read |= {TopicPartition(topic, partition) for topic in part.topics for partition in range(part.tasks)}
         return frozenset(one for one in read if one.partition < self._topics.partitions(one.topic))
 
     def inputs(self) -> list[Input]:

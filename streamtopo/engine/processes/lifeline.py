@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from streamtopo.engine.metrics import Metrics, RestoreProgress, TimeHeldBack
+from streamtopo.records import TopicPartition
 
 PAUSE, RESUME = b"p", b"r"
 """All messages from a pool to its processes."""
@@ -60,5 +61,8 @@ class Reports:
 
 def _metrics(fields: dict[str, Any]) -> Metrics:
     restoring = tuple(RestoreProgress(*each) for each in fields["restoring"])
-    held_back = tuple(TimeHeldBack(task, tuple(topics), *rest) for task, topics, *rest in fields["held_back"])
+    held_back = tuple(
+        TimeHeldBack(task, tuple(TopicPartition(*one) for one in partitions), *rest)
+        for task, partitions, *rest in fields["held_back"]
+    )
     return Metrics(**{**fields, "tasks": tuple(fields["tasks"]), "restoring": restoring, "held_back": held_back})

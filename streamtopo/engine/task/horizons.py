@@ -2,53 +2,153 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
+from typing import NamedTuple
 
 from streamtopo.engine.program.shape import sources_above
 from streamtopo.engine.task.ahead import ClockLimit
-from streamtopo.engine.task.origins import AllRead, Origins
+from streamtopo.engine.task.options import TaskId
+from streamtopo.engine.task.origins import Unread, WaitedFor
+from streamtopo.engine.task.progress import Place
+from streamtopo.records import TopicPartition
 from streamtopo.topology.clocks import Bound, OperatorClock
 from streamtopo.topology.nodes import Node, ProcessorNode, Subtopology
 from streamtopo.topology.operator import Timing
 from streamtopo.windows import FOREVER
 
+WrittenUntil = Callable[[Sequence[TaskId], TopicPartition, int], int | None]
+"""The end of a partition after each of these tasks had nothing to read, at some moment since a time; or None."""
+
+
+class _Read(NamedTuple):
+    """One of the partitions that the task reads."""
+
+    partition: TopicPartition
+    place: Place
+
+
+class TimeHorizon:
+    """That of nodes below the same sources. The bound stays where it is until `follow`."""
+
+    def __init__(self, bound: Bound, inputs: list[_Read], patience: int) -> None:
+        self.bound = bound
+        self._inputs = inputs
+        self._patience = patience
+        """For how many milliseconds origins that have caught up are waited for; with 0, only while they have unread
+        records, so that a Driver gives the results of one record at a time."""
+        self._history: deque[tuple[int, int]] = deque()
+        """When later times were seen in the rows, by the wall clock, and these times; both ascend."""
+        self._latest = -1
+        """The last of them."""
+        self._aged = -1
+        """The last one that was seen so long ago that origins which have caught up are not waited for."""
+        self._passed_over = False
+        """Whether they are not waited for at all."""
+
+    @property
+    def time(self) -> int:
+        """By what is known now."""
+        known = [one.place.origins.known for one in self._inputs if one.place.origins is not None]
+        behind = min([one.behind for one in known], default=FOREVER)
+        if not known or self._passed_over:
+            return behind
+        return min(behind, max(self._aged, min([one.lowest for one in known])))
+
+    def waited_for(self, unread: Unread) -> WaitedFor | None:
+        """The origin that holds the bound where it is."""
+        horizon = self.time
+        origins = [one.place.origins for one in self._inputs if one.place.origins is not None]
+        behind = [one for one in origins if one.known.behind <= horizon]
+        slowest = min(behind or origins, key=lambda one: one.known.lowest, default=None)
+        return None if slowest is None else slowest.waited_for(horizon, unread)
+
+    def age(self, now: int, written_until: WrittenUntil) -> None:
+        """Origins that have caught up, and have nothing to read, are not waited for any longer."""
+        if not self._patience:
+            self._passed_over = all(self._all_read(one, FOREVER, now, written_until) for one in self._inputs)
+            return
+        latest = max([one.place.time for one in self._inputs], default=-1)
+        if latest > self._latest:
+            self._latest = latest
+            self._history.append((now, latest))
+        while self._history and self._history[0][0] <= now - self._patience:
+            since, seen = self._history[0]
+            if not all(self._all_read(one, seen, since + self._patience, written_until) for one in self._inputs):
+                return
+            self._history.popleft()
+            self._aged = seen
+
+    def forget_age(self) -> None:
+        """After a rollback: rows that are processed again are not late because of the time that has passed."""
+        self._history.clear()
+        self._latest = self._aged = -1
+        self._passed_over = False
+
+    def _all_read(self, one: _Read, time: int, since: int, written_until: WrittenUntil) -> bool:
+        """Whether the silent origins of an input had nothing to read, and all that they wrote has been processed."""
+        origins = one.place.origins
+        silent = origins.silent(time) if origins is not None else []
+        if not silent:
+            return True
+        end = written_until(silent, one.partition, since)
+        return end is not None and end <= one.place.offset
+
 
 class Horizons:
-    """Nodes below the same sources have the same bound. Others must not wait for each other.
+    """Nodes below the same sources have the same horizon. Others must not wait for each other.
 
     In a join by foreign key, the answers wait for the other table's tasks, and those wait for the subscriptions, which
     come from the same tasks as the answers go to, but from other nodes.
     """
 
-    def __init__(self, subtopology: Subtopology, ahead: ClockLimit) -> None:
+    def __init__(self, subtopology: Subtopology, ahead: ClockLimit, patience: int) -> None:
         self.ahead = ahead
         """How far records may be ahead of the wall clock."""
-        self.sources: list[tuple[str, Origins]] = []
-        """For each input that several tasks write: its source, and what is known of them."""
         self.whole = Bound()
         """For the task, and for the stores of processors: all its sources."""
+        self.waits = False
+        """Whether there are origins at all."""
         self.above: Mapping[str, frozenset[str]] = sources_above(subtopology.nodes)
         self.retimed = _retimed(subtopology.nodes)
         """The nodes whose rows may be older than others before them although all records are in order."""
-        sources = frozenset(source.name for source in subtopology.sources)
-        self._bounds: dict[frozenset[str], Bound] = {sources: self.whole}
+        self._patience = patience
+        self._inputs: dict[str, list[_Read]] = {source.name: [] for source in subtopology.sources}
+        self._horizons: dict[frozenset[str], TimeHorizon] = {}
         self.held_since: int | None = None
         """By the wall clock, since when there have been rows past the stream time, and it has not moved."""
         self._held_at = -1
+        self._add(frozenset(self._inputs), self.whole)
+
+    def read(self, source: str, partition: TopicPartition, place: Place) -> None:
+        """The task reads this partition. Before any node is opened."""
+        self._inputs[source].append(_Read(partition, place))
+        self.waits = self.waits or place.origins is not None
+        self._add(frozenset(self._inputs), self.whole)
 
     def of(self, node: str) -> Bound:
-        return self._bounds.setdefault(self.above[node], Bound(self.whole.time))
+        sources = self.above[node]
+        if sources not in self._horizons:
+            self._add(sources, Bound(self.whole.time))
+        return self._horizons[sources].bound
 
-    def hear(self, now: int, patience: int, all_read: AllRead) -> bool:
+    def hear(self, now: int, written_until: WrittenUntil) -> bool:
         """Whether a horizon moves: by what origins announced, or because some have been silent for so long."""
-        for _, origins in self.sources:
-            origins.age(now, patience, all_read)
-        return any(bound.horizon != self._lowest(sources) for sources, bound in self._bounds.items())
+        for horizon in self._horizons.values():
+            horizon.age(now, written_until)
+        return any(horizon.time != horizon.bound.horizon for horizon in self._horizons.values())
 
     def follow(self) -> None:
         """Move the bounds to what is known of the origins: usually forward, but back after a rollback."""
-        for sources, bound in self._bounds.items():
-            bound.horizon = self._lowest(sources)
+        for horizon in self._horizons.values():
+            horizon.bound.horizon = horizon.time
+
+    def go_back(self) -> None:
+        """After a rollback."""
+        for horizon in self._horizons.values():
+            horizon.forget_age()
+        self.follow()
 
     def note(self, stream_time: OperatorClock, now: int) -> None:
         """Remember since when stream time is held back."""
@@ -57,18 +157,18 @@ class Horizons:
         elif self.held_since is None or self._held_at != stream_time.time:
             self.held_since, self._held_at = now, stream_time.time
 
-    @property
-    def slowest(self) -> Origins:
-        """Of the sources that several tasks write, the one whose tasks hold stream time back."""
-        return min([origins for _, origins in self.sources], key=lambda origins: origins.known.horizon)
+    def waited_for(self, unread: Unread) -> WaitedFor | None:
+        """The origin that holds stream time back."""
+        return self._horizons[frozenset(self._inputs)].waited_for(unread)
 
     def limit(self, time: int) -> None:
         """Clocks ignore rows with a later time than this."""
-        for bound in self._bounds.values():
-            bound.time = time
+        for horizon in self._horizons.values():
+            horizon.bound.time = time
 
-    def _lowest(self, sources: frozenset[str]) -> int:
-        return min([origins.known.horizon for source, origins in self.sources if source in sources], default=FOREVER)
+    def _add(self, sources: frozenset[str], bound: Bound) -> None:
+        inputs = list(chain.from_iterable(self._inputs[source] for source in sorted(sources)))
+        self._horizons[sources] = TimeHorizon(bound, inputs, self._patience)
 
 
 def written(sink: str) -> str:

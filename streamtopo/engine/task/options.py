@@ -31,7 +31,11 @@ class TaskOptions(NamedTuple):
     """The global stores, which the worker keeps for all tasks."""
     ahead: Mapping[str, Ahead] = MappingProxyType({})
     """For each source, how far its records may be ahead of the wall clock."""
+    origin_idle: int = 0
+    """For how many milliseconds tasks wait for origins that have caught up; 0: not at all."""
     clock_set: int = 0
     """A wall clock that shows an earlier time was never set; then no record is too far ahead of it."""
+    max_task_idle: int = 0
+    """How long a task waits for inputs that are empty, by the wall clock."""
     steady_clock: Callable[[], float] = steady_clock
     """Milliseconds, for pauses of all kinds."""

@@ -1,14 +1,13 @@
-"""What a task knows of the tasks that write a repartition topic, and how far its clocks may go by that.
+"""What a task knows of the tasks that write a repartition topic: its origins.
 
 Several tasks write one partition, each at its own pace. If clocks followed the fastest, the rows of the others would be
-late. So clocks stop at the horizon: no task that is still behind may have rows with earlier times than that.
+late. So each announces its time, and clocks wait for those that are behind.
 """
 
 from __future__ import annotations
 
 import base64
 from bisect import bisect_left
-from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,11 +20,8 @@ from streamtopo.engine.task.options import TaskId
 from streamtopo.records import TopicPartition
 from streamtopo.windows import FOREVER
 
-AllRead = Callable[[Iterable[TaskId], int], bool]
-"""Whether each of these tasks had nothing to read at some moment since a time of the wall clock."""
-
 Unread = Callable[[TaskId], Collection[TopicPartition]]
-"""What a task reads that had unread records when this was last looked at, if it was."""
+"""What was found unread for a task, if it was looked for."""
 
 _UNHEARD = -2
 """Instead of a time: the origin has announced nothing so far."""
@@ -39,34 +35,33 @@ class Known:
 
     times: tuple[int, ...]
     caught_up: tuple[bool, ...]
-    aged: int = -1
-    """The newest time that was announced so long ago that origins which have caught up are not waited for."""
     lenient: bool = False
     """Rows of an older version may be left, which wrote no marks: no limit until each origin has announced its time."""
 
     @cached_property
-    def horizon(self) -> int:
-        times = self.times
-        if min(times) == _UNHEARD:
+    def behind(self) -> int:
+        """The lowest time of an origin that has not caught up; -1 if one of them has announced nothing so far."""
+        if min(self.times) == _UNHEARD:
             return FOREVER if self.lenient else -1
-        if all(self.caught_up):
-            return max(min(times), self.aged)
-        behind = min([time for time, caught_up in zip(times, self.caught_up, strict=True) if not caught_up])
-        return min(behind, max(min(times), self.aged))
+        times = zip(self.times, self.caught_up, strict=True)
+        return min([time for time, caught_up in times if not caught_up], default=FOREVER)
+
+    @cached_property
+    def lowest(self) -> int:
+        """The lowest time of all origins."""
+        return FOREVER if self.lenient else max(-1, min(self.times))
 
     @cached_property
     def slowest(self) -> int:
-        """The place of the origin that the horizon waits for."""
-        first = min(range(len(self.times)), key=self.times.__getitem__)
-        if self.times[first] == _UNHEARD:
-            return first
-        behind = [place for place, caught_up in enumerate(self.caught_up) if not caught_up]
-        slowest = min(behind, key=self.times.__getitem__, default=first)
-        return slowest if self.times[slowest] == self.horizon else first
+        """The place of the origin with the lowest time."""
+        return min(range(len(self.times)), key=self.times.__getitem__)
 
     @cached_property
-    def newest(self) -> int:
-        return max(self.times)
+    def last(self) -> int:
+        """The place of the one whose time is `behind`."""
+        places = [place for place, caught_up in enumerate(self.caught_up) if not caught_up]
+        unheard = self.times[self.slowest] == _UNHEARD
+        return self.slowest if unheard else min(places, key=self.times.__getitem__, default=self.slowest)
 
     @cached_property
     def settled(self) -> bool:
@@ -75,7 +70,7 @@ class Known:
 
 
 class WaitedFor(NamedTuple):
-    """The origin that holds the horizon, and what it has announced."""
+    """The origin that holds a horizon, and what it has announced."""
 
     origin: TaskId
     time: int | None
@@ -94,22 +89,6 @@ class Origins:
         """Those read since the last commit, with their offsets."""
         self._heard = 0
         """How many of them count already."""
-        self._history: deque[tuple[int, int]] = deque()
-        """When newer times were announced, by the wall clock, and these times; both ascend."""
-        self._newest = -1
-        """The last of them, or one that has aged."""
-
-    def waited_for(self, unread: Unread = lambda id: ()) -> WaitedFor:
-        """The origin that the horizon waits for; among several that have caught up, one with unread records."""
-        known = self.known
-        place = known.slowest
-        if known.settled:
-            with_records = [
-                number for number, id in enumerate(self.ids) if known.times[number] < known.newest and unread(id)
-            ]
-            place = min(with_records, key=known.times.__getitem__, default=place)
-        time = known.times[place]
-        return WaitedFor(self.ids[place], None if time == _UNHEARD else time, known.caught_up[place])
 
     def note(self, marks: Iterable[tuple[int, Mark]]) -> None:
         """These were read; they count when the rows before them have been processed."""
@@ -125,8 +104,6 @@ class Origins:
         """After a rollback to this offset."""
         self.known = known
         self._heard = bisect_left(self._marks, offset, key=itemgetter(0))
-        self._history.clear()
-        self._newest = known.aged
 
     def forget(self, *, before: int) -> None:
         """After a commit at this offset: there will be no rollback behind it."""
@@ -134,19 +111,21 @@ class Origins:
         del self._marks[:gone]
         self._heard -= gone
 
-    def age(self, now: int, patience: int, all_read: AllRead) -> None:
-        """Origins that have caught up, and have nothing to read, are not waited for longer than this."""
-        known, history = self.known, self._history
-        if known.newest > self._newest:
-            self._newest = known.newest
-            history.append((now, self._newest))
-        while history and history[0][0] <= now - patience:
-            since, newest = history[0]
-            silent = [id for id, time in zip(self.ids, known.times, strict=True) if time < newest]
-            if known.settled and newest > known.horizon and not all_read(silent, since + patience):
-                return
-            history.popleft()
-            self.known = known = replace(known, aged=max(known.aged, newest))
+    def silent(self, time: int) -> list[TaskId]:
+        """Those that have caught up, but not announced this time."""
+        one_by_one = zip(self.ids, self.known.times, self.known.caught_up, strict=True)
+        return [id for id, announced, caught_up in one_by_one if caught_up and announced < time]
+
+    def waited_for(self, horizon: int, unread: Unread = lambda id: ()) -> WaitedFor:
+        """The one that holds this horizon; among several that have caught up, one with unread records."""
+        known = self.known
+        if known.behind <= horizon:
+            place = known.last
+        else:
+            places = [place for place, time in enumerate(known.times) if time <= horizon and unread(self.ids[place])]
+            place = min(places, key=known.times.__getitem__, default=known.slowest)
+        time = known.times[place]
+        return WaitedFor(self.ids[place], None if time == _UNHEARD else time, known.caught_up[place])
 
     def _after(self, mark: Mark) -> Known:
         times, caught_up = list(self.known.times), list(self.known.caught_up)
@@ -166,7 +145,7 @@ def packed_origins(origins: Origins) -> dict[str, Any] | None:
     known = origins.known
     if known.lenient:
         return None
-    newest = max(0, known.newest)
+    newest = max(0, *known.times)
     unit = 1
     while True:
         packed = {
@@ -189,10 +168,10 @@ def recalled(ids: Sequence[TaskId], packed: dict[str, Any] | None, *, older: boo
     return Known(tuple([time for time, _ in entries]), tuple([caught_up for _, caught_up in entries]))
 
 
-def waited_for(packed: dict[str, Any]) -> WaitedFor:
-    """The slowest origin, for those who see only the position."""
+def waited_for(packed: dict[str, Any], horizon: int) -> WaitedFor:
+    """The same for those who see only the position."""
     ids = list(_unpacked(packed))
-    return Origins(ids, recalled(ids, packed, older=False)).waited_for()
+    return Origins(ids, recalled(ids, packed, older=False)).waited_for(horizon)
 
 
 def _unpacked(packed: dict[str, Any]) -> dict[TaskId, tuple[int, bool]]:

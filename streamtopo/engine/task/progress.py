@@ -91,11 +91,11 @@ class Progress:
     def open(self, partition: TopicPartition, position: Position, origins: Sequence[TaskId] = ()) -> Place:
         """Start at this position. Several positions may remember the same time: the latest counts.
 
-        `origins` are the tasks that write this partition, if there are several.
+        `origins` are the tasks that write this partition, if what they write may be out of order.
         """
         place = self.places[partition] = Place(position.offset)
         known = orjson.loads(position.metadata) if position.metadata else {}
-        if len(origins) > 1:
+        if origins:
             place.origins = Origins(origins, recalled(origins, known.get("origins"), older=bool(known)))
         if known:
             place.time = known["partition"]
@@ -225,7 +225,8 @@ def time_in(metadata: str) -> TimeInPosition | None:
     """None if the position says nothing about it, or was committed by another program."""
     try:
         known = orjson.loads(metadata)
-        return TimeInPosition(known["time"], known.get("seen", known["time"]), waited_for(known["origins"]))
+        time = known["time"]
+        return TimeInPosition(time, known.get("seen", time), waited_for(known["origins"], time))
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
 

@@ -15,6 +15,7 @@ from streamtopo.engine.task.context import TaskContext
 from streamtopo.engine.task.horizons import Horizons
 from streamtopo.engine.task.inputs import Input, Reject
 from streamtopo.engine.task.options import TaskId, TaskOptions
+from streamtopo.engine.task.patience import Patience
 from streamtopo.engine.task.progress import Progress
 from streamtopo.engine.task.rounds import Round, take
 from streamtopo.errors import FailedRecord
@@ -63,8 +64,9 @@ class Task:
             spec.name: State(spec, store, cached=spec.cached and options.cache > 0) for spec in subtopology.stores
         }
         ahead = ClockLimit(limit_of(subtopology.sources, options.ahead), options.clock_set)
-        self.horizons = Horizons(subtopology, ahead)
+        self.horizons = Horizons(subtopology, ahead, options.origin_idle)
         self.progress = Progress(options.wall_clock, self.horizons.whole)
+        self.patience = Patience(options.max_task_idle)
         self._topology = topology
         self._subtopology = subtopology
         self._outbox = outbox
@@ -86,8 +88,7 @@ class Task:
             source = next(s for s in self._subtopology.sources if s.reads(topic))
             ahead, has_marks = self._options.ahead.get(source.name, ANY), topic in self._topology.repartitions
             place = self.progress.open(partition, position, origins(partition.topic))
-            if place.origins is not None:
-                self.horizons.sources.append((source.name, place.origins))
+            self.horizons.read(source.name, partition, place)
             self.inputs[partition] = Input(
                 source, partition, str(self.id), place, self.progress.left_out, ahead, has_marks=has_marks
             )
@@ -112,8 +113,8 @@ class Task:
 
     @property
     def has_rows(self) -> bool:
-        """Whether rows wait for their round."""
-        return any(one.waiting.offsets for one in self.inputs.values())
+        """Whether rows wait for their round, and not for rows of other inputs."""
+        return not self.patience.waits and any(one.waiting.offsets for one in self.inputs.values())
 
     def take(self, ends: Mapping[TopicPartition, int]) -> Round | None:
         """The next round, if it is known which rows it has."""
@@ -121,12 +122,13 @@ class Task:
         for one in inputs:
             if one.poison is not None and not one.waiting.offsets:
                 raise one.poison
-        if not self.has_rows:
+        if not any(one.waiting.offsets for one in inputs):
             return None
         due, now = self.progress.punctuations.next_due("stream_time"), self._options.wall_clock()
         if due is not None and due > self.horizons.whole.horizon:
             due = None  # no row of this round moves stream time as far as that
         bound = self.horizons.ahead.latest(now)
+        ends = self.patience.ends(inputs, ends, now)
         taken = take(inputs, ends, limit=self._round_size, time=self.progress.time, due=due, bound=bound)
         for part in taken.parts if taken is not None else ():
             if part.ahead:
@@ -251,7 +253,7 @@ class Task:
             before_sending=self._check,
         )
         self._opened.callback(self._program.close)
-        self.horizons.follow()
+        self.horizons.go_back()
 
     def _new_context(self) -> TaskContext:
         return TaskContext(

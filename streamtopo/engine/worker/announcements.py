@@ -51,7 +51,7 @@ class Announcements:
         self._announced = {key: announcement for key, announcement in known.items() if key[0] in tasks}
 
     def _new(self) -> Iterator[tuple[tuple[Task, str], Announcement]]:
-        marked = self._tasks.marked
+        marked = self._tasks.marked.origins
         if not marked:
             return
         ends = self._tasks.member.ends()
@@ -66,9 +66,9 @@ class Announcements:
 
     def _announcement(self, task: Task, sinks: Sequence[SinkNode], ends: Ends) -> Announcement:
         time = min(_time(task, sink.name) for sink in sinks)
-        above = frozenset[str]().union(*(task.horizons.above[sink.name] for sink in sinks))
-        inputs = [one for one in task.inputs.values() if one.source.name in above]
-        return Announcement(task.id, time, all(self._caught_up(one, ends) for one in inputs))
+        caught_up = not any(_held_back(task, sink.name) for sink in sinks)
+        inputs = [one for sink in sinks for one in _inputs_above(task, sink.name)]
+        return Announcement(task.id, time, caught_up and all(self._caught_up(one, ends) for one in inputs))
 
     def _caught_up(self, one: Input, ends: Ends) -> bool:
         """Whether all records that there are have been processed, and will be all that come from slower tasks."""
@@ -83,7 +83,21 @@ def _time(task: Task, sink: str) -> int:
 
     Rows that come later are not older, if those that they are made from are in order.
     """
-    above, horizon = task.horizons.above[sink], task.horizons.of(sink).horizon
+    horizon = task.horizons.of(sink).horizon
     if sink in task.horizons.retimed:
         return min(task.progress.clocks.register(written(sink)).value, horizon)
-    return min(max(one.place.time for one in task.inputs.values() if one.source.name in above), horizon)
+    return min(_seen(task, sink), horizon)
+
+
+def _held_back(task: Task, sink: str) -> bool:
+    """Whether the task itself waits for others, which may have older records."""
+    return _seen(task, sink) > task.horizons.of(sink).horizon
+
+
+def _seen(task: Task, sink: str) -> int:
+    return max(one.place.time for one in _inputs_above(task, sink))
+
+
+def _inputs_above(task: Task, sink: str) -> list[Input]:
+    above = task.horizons.above[sink]
+    return [one for one in task.inputs.values() if one.source.name in above]

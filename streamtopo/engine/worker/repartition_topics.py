@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from streamtopo.engine.assignment.held_back import HeldBackTime
 from streamtopo.engine.assignment.tasks import Tasks
+from streamtopo.engine.task.entries import Entry, HorizonEntry
 from streamtopo.engine.task.options import TaskOptions
 from streamtopo.engine.task.task import Task
 from streamtopo.engine.worker.announcements import Announcements
@@ -21,19 +22,19 @@ class RepartitionTopics:
     def __init__(self, topology: Topology, log: Log, tasks: Tasks, config: WorkerConfig, options: TaskOptions) -> None:
         self._tasks = tasks
         self._now = options.wall_clock
-        self._patience = config.origin_idle
         self._unread = UnreadSources(topology.application_id, log, tasks, config, options)
-        self.held_back = HeldBackTime(topology.application_id, tasks, self._unread.of, config, options)
+        self.held_back = HeldBackTime(topology.application_id, tasks, self._unread.unread, options)
         self._announcements = Announcements(topology, tasks)
         self._purging = Purging(topology, log, options.steady_clock)
 
-    def horizon_moves(self, task: Task) -> bool:
-        """Whether the clocks of a task may go further, by what is known now of the tasks before it."""
-        horizons = task.horizons
-        if not horizons.sources:
+    def follow_horizon(self, task: Task, do: Callable[[Entry], None]) -> bool:
+        """Let the clocks of a task go as far as the tasks before it have got; true if the horizon moves."""
+        if not task.horizons.waits:
             return False
         now = self._now()
-        moves = horizons.hear(now, self._patience, self._unread.all_read)
+        moves = task.horizons.hear(now, self._unread.written_until)
+        if moves:
+            do(HorizonEntry(task))
         self.held_back.note(task, now)
         return moves
 

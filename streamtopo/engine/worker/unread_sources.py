@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from streamtopo.engine.assignment.tasks import Tasks
@@ -28,44 +28,62 @@ class UnreadSources:
         self._log = log
         self._tasks = tasks
         self._now = options.wall_clock
+        self._waits = options.origin_idle > 0
+        """Otherwise the wall clock may stand still, and what was found before says nothing about now."""
         self._spacing = Spacing(config, _REST, now=options.steady_clock)
         self._all_read: dict[TaskId, int] = {}
         """When each task was last found to have nothing to read, by the wall clock."""
-        self._unread: dict[TaskId, frozenset[TopicPartition]] = {}
-        """What each of them had not read, when this was last looked at."""
+        self._unread: dict[TaskId, tuple[int, frozenset[TopicPartition]]] = {}
+        """When this was looked up last for a task, and what it, or those before it, had not read."""
+        self._ends: dict[TopicPartition, tuple[int, int]] = {}
+        """When the end of a partition was looked up last, and this end."""
         self._executor: ThreadPoolExecutor | None = None
         self._look: Future[None] | None = None
 
-    def all_read(self, origins: Iterable[TaskId], since: int) -> bool:
-        """Whether each of these tasks had nothing to read at some moment since then. If not, look again soon."""
-        unknown = [id for id in origins if self._all_read.get(id, -1) < since]
-        if unknown and self._spacing.due and (self._look is None or self._look.done()):
-            self._begin(unknown)
-        return all(self._all_read.get(id, -1) >= since for id in unknown)
+    def written_until(self, origins: Collection[TaskId], partition: TopicPartition, since: int) -> int | None:
+        """The end of a partition after each of these tasks had nothing to read, at some moment since then.
 
-    def of(self, origin: TaskId) -> frozenset[TopicPartition]:
-        """What it had not read when this was last looked at, if it was."""
-        return self._unread.get(origin, frozenset())
+        What they write of the records until then is before this end. None if that is not so, or not known: ask again.
+        """
+        found = self._found(origins, partition, since) if self._waits else None
+        if found is None and self._spacing.due and (self._look is None or self._look.done()):
+            self._begin(origins, partition)
+            found = self._found(origins, partition, since)
+        return found
+
+    def unread(self, since: int, origin: TaskId) -> frozenset[TopicPartition]:
+        """What was found unread since then, if it was looked for."""
+        looked_at, partitions = self._unread.get(origin, (-1, frozenset[TopicPartition]()))
+        return partitions if looked_at >= since else frozenset()
 
     def close(self) -> None:
         if self._executor is not None:
             self._executor.shutdown(wait=False, cancel_futures=True)
 
-    def _begin(self, origins: list[TaskId]) -> None:
+    def _found(self, origins: Collection[TaskId], partition: TopicPartition, since: int) -> int | None:
+        times = [self._all_read.get(id, -1) for id in origins]
+        looked_at, end = self._ends.get(partition, (-1, 0))
+        return end if min(times) >= since and looked_at >= max(times) else None
+
+    def _begin(self, origins: Collection[TaskId], partition: TopicPartition) -> None:
         if self._log.one_machine:
-            self._find(origins)
+            self._ask(origins, partition)
             return
         if self._executor is None:
             self._executor = ThreadPoolExecutor(1, "streamtopo unread sources")
-        self._look = self._executor.submit(self._find, origins)
+        self._look = self._executor.submit(self._ask, origins, partition)
 
-    def _find(self, origins: list[TaskId]) -> None:
+    def _ask(self, origins: Collection[TaskId], partition: TopicPartition) -> None:
         began = self._now()
-        partitions = {id: self._tasks.partitions_of(id) for id in origins}
+        read = {id: self._tasks.partitions_before(id) for id in origins}
         try:
             with self._spacing.look():
-                unread = self._log.unread(self._group, frozenset().union(*partitions.values()))
+                found = self._log.progress(self._group, frozenset([partition]).union(*read.values()))
         except LogError:
             return  # the worker itself reports that; until then nothing is known
-        self._unread.update({id: unread & read for id, read in partitions.items()})
-        self._all_read.update({id: began for id, read in partitions.items() if unread.isdisjoint(read)})
+        self._ends[partition] = began, found[partition].end
+        for id, partitions in read.items():
+            unread = frozenset(one for one in partitions if found[one].position < found[one].end)
+            self._unread[id] = began, unread
+            if not unread:
+                self._all_read[id] = began

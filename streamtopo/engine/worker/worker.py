@@ -14,7 +14,7 @@ from streamtopo.engine.metrics import Metrics
 from streamtopo.engine.plan import Plan
 from streamtopo.engine.program.stations import Failure
 from streamtopo.engine.task.ahead import CLOCK_SET, by_source, warn_of_unset_clock
-from streamtopo.engine.task.entries import HorizonEntry, IdleEntry, RoundEntry, TickEntry
+from streamtopo.engine.task.entries import IdleEntry, RoundEntry, TickEntry
 from streamtopo.engine.task.options import TaskId, TaskOptions
 from streamtopo.engine.task.task import Task
 from streamtopo.engine.topics.topics import Topics
@@ -94,10 +94,13 @@ class Worker:
             depth_first,
             ahead=ahead,
             clock_set=_clock_set(now),
+            max_task_idle=self.config.max_task_idle,
             steady_clock=steady,
         )
         with ExitStack() as opened:
             self.log = opened.enter_context(closing(open_log(log))) if isinstance(log, str) else log
+            least = 0 if self.log.one_machine else 1
+            settings = settings._replace(origin_idle=max(self.config.origin_idle, least))
             self._join(topology, open_store, settings, address)
             self._opened = opened.pop_all()
             """Closes the log, if it was given as a URL."""
@@ -227,19 +230,19 @@ class Worker:
 
     def _rows_waiting(self) -> bool:
         """Whether rows wait for their round, and may be processed."""
-        return not self.paused and any(one.waiting.offsets for one in self._tasks.inputs())
+        return not self.paused and any(task.has_rows for task in self.tasks.values())
 
     def _process(self) -> bool:
         """One round of each task that has one. A commit that is due does not wait for the other tasks."""
         ends = self.member.ends()
         worked = False
-        for task in in_order_of_time(self.tasks.values(), self._tasks.origins):
+        for task in in_order_of_time(self.tasks.values(), self._tasks.marked.subtopologies):
             if self.tasks.get(task.id) is not task:
                 continue
+            moved = self._repartitions.follow_horizon(task, self._replay.do)
             if (taken := task.take(ends)) is not None:
                 self._replay.do(RoundEntry(task, taken))
-            if moved := self._repartitions.horizon_moves(task):
-                self._replay.do(HorizonEntry(task))
+                self._repartitions.follow_horizon(task, self._replay.do)
             if taken is not None or moved:
                 worked = True
                 if self._pace.due(caught_up=False):
@@ -256,7 +259,7 @@ class Worker:
     def _advance_idle(self) -> bool:
         """Move the stream time of idle tasks, once nothing waits for its round or for a commit."""
         patience = self.config.idle_advance
-        if patience <= 0 or self._pace.undurable or self._rows_waiting():
+        if patience <= 0 or self._pace.undurable or any(one.waiting.offsets for one in self._tasks.inputs()):
             return False
         for task in self.tasks.values():
             if (time := task.progress.idle_time(patience)) is not None:

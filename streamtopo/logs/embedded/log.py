@@ -7,7 +7,7 @@ from math import inf
 from pathlib import Path
 
 from streamtopo.errors import LogError
-from streamtopo.logs import CLEANING_MEMORY, Cleaned, GroupState, Topic
+from streamtopo.logs import CLEANING_MEMORY, Cleaned, GroupProgress, GroupState, Topic
 from streamtopo.logs.embedded.cleaning.cleaner import Cleaner, Policy
 from streamtopo.logs.embedded.group import group_statements
 from streamtopo.logs.embedded.group.member import EmbeddedMember
@@ -168,9 +168,9 @@ class EmbeddedLog:
     def group(self, name: str) -> GroupState | None:
         return self.groups().get(name)
 
-    def unread(self, group: str, partitions: Collection[TopicPartition]) -> frozenset[TopicPartition]:
-        with self._database.connection() as connection:
-            return frozenset(partitions).intersection(group_statements.unread(connection, group))
+    def progress(self, group: str, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, GroupProgress]:
+        with self._database.connection() as connection, reading(connection):
+            return {one: group_statements.progress(connection, group, one) for one in partitions}
 
     def _of_the_living(self, state: GroupState) -> GroupState:
         """Without dead members: they are in the tables until another member of the group removes them."""

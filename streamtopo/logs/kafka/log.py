@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from math import inf
 from threading import Lock
 
-from streamtopo.logs import CLEANING_MEMORY, GroupState, Topic
+from streamtopo.logs import CLEANING_MEMORY, GroupProgress, GroupState, Topic
 from streamtopo.logs.groups import check_no_members
 from streamtopo.logs.kafka.admin.admin import Admin
 from streamtopo.logs.kafka.appender import Appender
@@ -120,11 +120,11 @@ class KafkaLog:
         state = self._admin.groups.all(only=name).get(name)
         return state if state and (state.members or state.positions) else None
 
-    def unread(self, group: str, partitions: Collection[TopicPartition]) -> frozenset[TopicPartition]:
+    def progress(self, group: str, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, GroupProgress]:
         known = self._admin.groups.offsets(group, partitions)
         known |= self._admin.offsets.starts(set(partitions) - known.keys())
-        ends = self._admin.offsets.stable_ends(partitions)  # later than the positions: nothing is missed
-        return frozenset(one for one in partitions if known[one] < ends[one])
+        ends = self._admin.offsets.ends(partitions)
+        return {one: GroupProgress(known[one], ends[one]) for one in partitions}
 
     def place_group(self, group: str, positions: Mapping[TopicPartition, Position]) -> None:
         state = self._admin.groups.all(only=group).get(group)

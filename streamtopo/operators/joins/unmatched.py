@@ -110,6 +110,7 @@ class Pending:
                 self._state.put(place, None, now)
         else:
             walked = self._end()
+        self._lowest.value = min(self._lowest.value, now)  # rows may be ahead of a clock that is held back
         self._forget(walked, waiting)
         return found
 

@@ -10,6 +10,7 @@ from rich.console import Console
 from streamtopo.cli.running.live_view import LiveView, RestoreBars
 from streamtopo.cli.running.progress import LineView, ProgressReporter, ProgressUpdate, Rate, numbers_text, waits
 from streamtopo.engine.metrics import Metrics, RestoreProgress, TimeHeldBack
+from streamtopo.records import TopicPartition
 
 METRICS = Metrics(("0_0",), (RestoreProgress("counts", 3, 250, 1000),), 1234, 5, 7, 2.55, 1, {"null key": 2})
 
@@ -48,13 +49,13 @@ def test_an_unknown_lag_is_not_shown_as_0() -> None:
 
 
 def test_what_time_waits_for_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    held = TimeHeldBack("0_3", ("orders",), 3, "behind", 720_000, since=10_000)
-    several = [held._replace(task=f"0_{number}", partition=number) for number in range(3, 9)]
+    held = TimeHeldBack("0_3", (TopicPartition("orders", 3),), "behind", 720_000, since=10_000)
+    several = [held._replace(partitions=(TopicPartition("orders", number),)) for number in range(3, 9)]
     update = ProgressUpdate(METRICS._replace(restoring=(), held_back=(held,)), 0.0, None, now=50_000)
     line = "time waits for orders/3 (task 0_3): 12 min behind, for 40 s"
     assert numbers_text(update).endswith(f", dropped for null key 2; {line}")
     assert waits(update._replace(metrics=METRICS._replace(held_back=tuple(several))))[2:] == [
-        "time waits for orders/5 (task 0_5): 12 min behind, for 40 s",
+        "time waits for orders/5 (task 0_3): 12 min behind, for 40 s",
         "and for 3 other tasks",
     ]
     view = LiveView()

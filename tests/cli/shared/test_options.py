@@ -63,6 +63,7 @@ CHANGED: dict[str, tuple[Any, Any]] = {  # as it is written, and what it means
     "idle_advance": ("30s", 30_000),
     "max_ahead": ("none", None),
     "origin_idle": ("2s", 2_000),
+    "max_task_idle": ("3s", 3_000),
     "create_topics": (3, 3),
     "no_create": (True, True),
     "wait_for_topics": ("1m", 60_000),

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from streamtopo.logs import GroupState
+from streamtopo.errors import LogError
+from streamtopo.logs import GroupProgress, GroupState
 from streamtopo.logs.embedded.storage.statements import bump_generation, topics
 from streamtopo.logs.groups import SubscribedTopics, share_of
 from streamtopo.records import Position, TopicPartition
@@ -112,15 +113,17 @@ def replace_positions(connection: sqlite3.Connection, group: str, positions: Map
     write_positions(connection, group, positions, {name: id for name, (id, _) in topics(connection).items()})
 
 
-def unread(connection: sqlite3.Connection, group: str) -> Iterator[TopicPartition]:
-    """The partitions of all topics that have records after the position of the group."""
-    rows = connection.execute(
-        "SELECT t.name, p.partition FROM partitions p JOIN topics t ON t.id = p.topic LEFT JOIN positions g "
-        "ON g.topic = p.topic AND g.partition = p.partition AND g.group_name = ? "
-        "WHERE p.next_offset > coalesce(g.next_offset, p.start_offset)",
-        (group,),
-    )
-    return map(TopicPartition._make, rows.fetchall())
+def progress(connection: sqlite3.Connection, group: str, partition: TopicPartition) -> GroupProgress:
+    row = connection.execute(
+        "SELECT coalesce(g.next_offset, p.start_offset), p.next_offset "
+        "FROM topics t JOIN partitions p ON p.topic = t.id "
+        "LEFT JOIN positions g ON g.topic = p.topic AND g.partition = p.partition AND g.group_name = ? "
+        "WHERE t.name = ? AND p.partition = ?",
+        (group, *partition),
+    ).fetchone()
+    if row is None:
+        raise LogError(f"partition {partition} does not exist; create the topic first")
+    return GroupProgress(*row)
 
 
 def positions(connection: sqlite3.Connection, group: str) -> dict[TopicPartition, Position]:

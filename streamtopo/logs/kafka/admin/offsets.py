@@ -33,14 +33,14 @@ class OffsetAdmin:
 
     def end(self, partition: TopicPartition) -> int:
         """The end of all records, also those of open transactions."""
-        return self._offsets([partition], _END, IsolationLevel.READ_UNCOMMITTED)[partition]
+        return self.ends([partition])[partition]
+
+    def ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return self._offsets(partitions, _END, IsolationLevel.READ_UNCOMMITTED)
 
     def stable_end(self, partition: TopicPartition) -> int:
         """The end for readers of committed records."""
-        return self.stable_ends([partition])[partition]
-
-    def stable_ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        return self._offsets(partitions, _END, IsolationLevel.READ_COMMITTED)
+        return self._offsets([partition], _END, IsolationLevel.READ_COMMITTED)[partition]
 
     def offset_at(self, partition: TopicPartition, timestamp: int) -> int:
         """The offset of the first record with this timestamp or a later one; the end if there is none."""

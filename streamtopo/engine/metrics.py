@@ -56,7 +56,7 @@ class TimeHeldBack(NamedTuple):
         waited = now - self.since
         behind = [] if self.behind_ms is None else [f"{spoken(self.behind_ms)} behind"]
         why = [] if self.why == "behind" else [_WHY[self.why]]
-        lasting = f"for {spoken(waited)}" if waited >= SOON else "moving"
+        lasting = f"for {spoken(waited // 1000 * 1000)}" if waited >= SOON else "moving"
         places = ", ".join(map(str, self.partitions[:_MOST])) + ", …" * (len(self.partitions) > _MOST)
         several = f"; {self.tasks} tasks wait" if self.tasks > 1 else ""
         return f"time waits for {places} (task {self.task}): {', '.join([*behind, *why, lasting])}{several}"

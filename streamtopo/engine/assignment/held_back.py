@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from functools import partial
 
 from streamtopo.engine.assignment.tasks import Tasks
 from streamtopo.engine.metrics import TimeHeldBack, Why, held_back_by
 from streamtopo.engine.task.options import TaskId, TaskOptions
-from streamtopo.engine.task.origins import WaitedFor
+from streamtopo.engine.task.origins import Unread, WaitedFor
 from streamtopo.engine.task.task import Task
 from streamtopo.records import TopicPartition
 
@@ -31,8 +30,8 @@ _NEXT: dict[Why, str] = {
 }
 
 
-UnreadSince = Callable[[int, TaskId], frozenset[TopicPartition]]
-"""What was found unread, since a time of the wall clock, for a task; if it was looked for."""
+UnreadSince = Callable[[int], Unread]
+"""What was found unread since a time of the wall clock."""
 
 
 class HeldBackTime:
@@ -62,14 +61,14 @@ class HeldBackTime:
             since, stream_time = task.horizons.held_since, task.progress.stream_time
             if since is None or stream_time.seen <= stream_time.time:
                 continue
-            if (found := task.horizons.waited_for(partial(self._unread, since))) is not None:
+            if (found := task.horizons.waited_for(self._unread(since))) is not None:
                 before[task.id] = found
                 waiting.append((task, since))
         return held_back_by(self._of(task, since, _first(task.id, before)) for task, since in waiting)
 
     def _of(self, task: Task, since: int, waited_for: WaitedFor) -> TimeHeldBack:
         origin, (time, seen) = waited_for.origin, (task.progress.time, task.progress.stream_time.seen)
-        own, unread = self._tasks.partitions_of(origin), self._unread(since, origin)
+        own, unread = self._tasks.partitions_of(origin), self._unread(since).get(origin, frozenset())
         why = self._why(waited_for, unread)
         places = ((own & unread) or unread) if why == "unread" else own
         return TimeHeldBack(str(origin), tuple(sorted(places)), why, seen - time if time >= 0 else None, since)

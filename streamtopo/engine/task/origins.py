@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import base64
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from streamtopo.engine.task.marks import Mark
@@ -20,8 +21,8 @@ from streamtopo.engine.task.options import TaskId
 from streamtopo.records import TopicPartition
 from streamtopo.windows import FOREVER
 
-Unread = Callable[[TaskId], Collection[TopicPartition]]
-"""What was found unread for a task, if it was looked for."""
+Unread = Mapping[TaskId, frozenset[TopicPartition]]
+"""The tasks for which something was found unread, and what."""
 
 _UNHEARD = -2
 """Instead of a time: the origin has announced nothing so far."""
@@ -116,14 +117,15 @@ class Origins:
         one_by_one = zip(self.ids, self.known.times, self.known.caught_up, strict=True)
         return [id for id, announced, caught_up in one_by_one if caught_up and announced < time]
 
-    def waited_for(self, horizon: int, unread: Unread = lambda id: ()) -> WaitedFor:
+    def waited_for(self, horizon: int, unread: Unread = MappingProxyType({})) -> WaitedFor:
         """The one that holds this horizon; among several that have caught up, one with unread records."""
         known = self.known
         if known.behind <= horizon:
             place = known.last
         else:
-            places = [place for place, time in enumerate(known.times) if time <= horizon and unread(self.ids[place])]
-            place = min(places, key=known.times.__getitem__, default=known.slowest)
+            places = [self._index[id] for id in unread if id in self._index]
+            slow = [one for one in places if known.times[one] <= horizon]
+            place = min(slow, key=known.times.__getitem__, default=known.slowest)
         time = known.times[place]
         return WaitedFor(self.ids[place], None if time == _UNHEARD else time, known.caught_up[place])
 

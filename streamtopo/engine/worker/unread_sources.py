@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from streamtopo.engine.assignment.tasks import Tasks
@@ -34,7 +34,7 @@ class UnreadSources:
         self._all_read: dict[TaskId, int] = {}
         """When each task was last found to have nothing to read, by the wall clock."""
         self._unread: dict[TaskId, tuple[int, frozenset[TopicPartition]]] = {}
-        """When this was looked up last for a task, and what it, or those before it, had not read."""
+        """If it, or a task before it, had unread records then: when that was, and what was unread."""
         self._ends: dict[TopicPartition, tuple[int, int]] = {}
         """When the end of a partition was looked up last, and this end."""
         self._executor: ThreadPoolExecutor | None = None
@@ -51,10 +51,10 @@ class UnreadSources:
             found = self._found(origins, partition, since)
         return found
 
-    def unread(self, since: int, origin: TaskId) -> frozenset[TopicPartition]:
-        """What was found unread since then, if it was looked for."""
-        looked_at, partitions = self._unread.get(origin, (-1, frozenset[TopicPartition]()))
-        return partitions if looked_at >= since else frozenset()
+    def unread(self, since: int) -> Mapping[TaskId, frozenset[TopicPartition]]:
+        """The tasks for which something was found unread since then, and what."""
+        found = self._unread.copy()  # another thread may add to it
+        return {id: partitions for id, (looked_at, partitions) in found.items() if looked_at >= since}
 
     def close(self) -> None:
         if self._executor is not None:
@@ -84,6 +84,8 @@ class UnreadSources:
         self._ends[partition] = began, found[partition].end
         for id, partitions in read.items():
             unread = frozenset(one for one in partitions if found[one].position < found[one].end)
-            self._unread[id] = began, unread
-            if not unread:
+            if unread:
+                self._unread[id] = began, unread
+            else:
+                self._unread.pop(id, None)
                 self._all_read[id] = began

@@ -14,6 +14,8 @@ from streamtopo.engine.worker.policy import Rejections
 
 _BETWEEN = 0.1
 """Seconds for which other threads get the same metrics."""
+_REST = 50
+"""If it takes long, the pause is this multiple of it: thousands of tasks may wait for as many others."""
 
 
 class WorkerMetrics:
@@ -34,8 +36,9 @@ class WorkerMetrics:
         return self._measure() if threading.get_ident() == self._thread else self._shown
 
     def update(self) -> None:
-        if time.monotonic() >= self._next:
-            self._shown, self._next = self._measure(), time.monotonic() + _BETWEEN
+        if (began := time.monotonic()) >= self._next:
+            self._shown, ended = self._measure(), time.monotonic()
+            self._next = ended + max(_BETWEEN, _REST * (ended - began))
 
     def _measure(self) -> Metrics:
         dropped = Counter(self._tasks.dropped_before)

@@ -1,0 +1,49 @@
+"""A record that is in time in its own source partition is in time after repartitions, whatever workers do."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from streamtopo.testing import Cluster, seeds
+from tests.time.event_time import END, PROGRAMS, USERS, WAYS, Event, events, last_events, outcome, topology_of
+
+
+def others(name: str, random: Random, partitions: int, way: str) -> list[Event]:
+    return events(random, "other", partitions, way) if "other" in PROGRAMS[name].topics else []
+
+
+def send(cluster: Cluster, some: list[Event]) -> None:
+    for topic, partition, time, user, at in some:
+        cluster.send(topic, [user, time], timestamp=time, partition=partition, at=at)
+
+
+def send_rows(cluster: Cluster, name: str) -> None:
+    for user in USERS if "names" in PROGRAMS[name].topics else ():
+        cluster.send("names", user, key=user, timestamp=0)
+    for second in range(10) if "rows" in PROGRAMS[name].topics else ():
+        for user in USERS:
+            cluster.send("rows", second, key=user, timestamp=second * 1000, at=0)
+
+
+@pytest.mark.parametrize("seed", seeds(8))
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_what_is_in_time_stays_in_time(name: str, seed: int) -> None:
+    random = Random(f"{name} {seed}")
+    partitions, way = random.choice([1, 2, 3, 4, 8]), random.choice(WAYS)
+    ours, theirs = events(random, "in", partitions, way), others(name, random, partitions, way)
+    topology, faults = topology_of(name, random), random.random() < 0.7
+    with Cluster(
+        topology, workers=random.choice([1, 2, 3]), partitions=partitions, seed=seed, faults=faults
+    ) as cluster:
+        send_rows(cluster, name)
+        send(cluster, [*ours, *theirs])
+        cluster.run()
+        for time in (END, 2 * END):
+            send(cluster, last_events(sorted({event.topic for event in [*ours, *theirs]}), partitions, time))
+            cluster.run()
+            for _ in range(6):  # each topic on the way may wait once more
+                cluster.advance(wall_clock_ms=1000)
+        assert cluster.dropped.keys() <= {"answer to an older row"}  # of the last events, which have one key
+        assert outcome(name, cluster.read("out")) == PROGRAMS[name].expected(ours, theirs), (way, partitions)

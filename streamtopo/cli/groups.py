@@ -11,10 +11,12 @@ from streamtopo.cli.shared.failures import Commands
 from streamtopo.cli.shared.log_access import complete_group, on_same_log, opened_log, opened_log_or_empty
 from streamtopo.cli.shared.options import json_option, log_option
 from streamtopo.cli.shared.tables import counted, show_json, show_rows
+from streamtopo.engine.task.progress import TimeInPosition, time_in
 from streamtopo.errors import LogError
 from streamtopo.logs import GroupState, Log
 from streamtopo.logs.opening import shown_log
 from streamtopo.records import TopicPartition
+from streamtopo.settings.durations import spoken
 
 
 class PartitionLag(NamedTuple):
@@ -27,6 +29,8 @@ class PartitionLag(NamedTuple):
     lag: int | None
     """None before the first commit, because it depends on where the group will start."""
     owner: str | None
+    time: TimeInPosition | None = None
+    """For a partition of a repartition topic that several tasks write: what is known of the time of these tasks."""
 
 
 @click.group(cls=Commands)
@@ -66,7 +70,8 @@ def describe(group: str, log: str, as_json: bool) -> None:
     """Show the members of GROUP, and its lag in each partition.
 
     For each partition, show the committed position, the end, the lag as a number of offsets, and the owner. Position
-    and lag are unknown before the first commit.
+    and lag are unknown before the first commit. For a partition of a repartition topic, show the slowest of the tasks
+    that write it, if windows wait for it: task 0_3 is the one that reads partition 3 of the input.
 
     \b
     Examples:
@@ -78,13 +83,15 @@ def describe(group: str, log: str, as_json: bool) -> None:
         if state is None:
             command = on_same_log("streamtopo groups list", log)
             raise LogError(f'there is no group "{group}" in {shown_log(log)}; list the groups: {command}')
-        found = [row._asdict() for row in partition_lags(source, state)]
+        found = partition_lags(source, state)
     members = sorted(state.members)
     if as_json:
-        show_json({"group": group, "members": members, "partitions": found})
+        rows = [row._asdict() | {"time": _time_to_json(row.time)} for row in found]
+        show_json({"group": group, "members": members, "partitions": rows})
         return
     click.echo(f"{group}: {counted(len(members), 'member')}" + "".join(f", {member}" for member in members))
-    show_rows(found, {name: name for name in PartitionLag._fields})
+    columns = {name: name for name in PartitionLag._fields}
+    show_rows([row._asdict() | {"time": _time_text(row.time)} for row in found], columns | {"time": "time waits for"})
 
 
 def partition_lags(log: Log, state: GroupState) -> list[PartitionLag]:
@@ -99,7 +106,28 @@ def _partition_lag(log: Log, partition: TopicPartition, state: GroupState, owner
     position, end = state.positions.get(partition), log.end(partition)
     if position is None:
         return PartitionLag(*partition, None, end, None, owner)
-    return PartitionLag(*partition, position.offset, end, max(0, end - position.offset), owner)
+    lag = max(0, end - position.offset)
+    return PartitionLag(*partition, position.offset, end, lag, owner, time_in(position.metadata))
+
+
+def _time_text(known: TimeInPosition | None) -> str | None:
+    """Of the last commit; None unless rows were seen past the time of the slowest task."""
+    if known is None or not known.held_back:
+        return None
+    task = f"task {known.waited_for.origin}"
+    if known.waited_for.time is None:
+        return f"{task}, not started"
+    if known.time < 0:
+        return f"{task}, no records yet"
+    return f"{task}, {spoken(known.seen - known.time)} behind"
+
+
+def _time_to_json(known: TimeInPosition | None) -> dict[str, object] | None:
+    if known is None:
+        return None
+    origin, time, caught_up = known.waited_for
+    slowest = {"task": str(origin), "time": time, "caught_up": caught_up}
+    return {"time": known.time, "seen": known.seen, "slowest": slowest}
 
 
 def _totals(found: Iterable[PartitionLag]) -> dict[str, int | None]:

@@ -5,7 +5,28 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
+
+from streamtopo.records import TopicPartition
+from streamtopo.settings.durations import spoken
+
+SOON = 1_000
+_LONG = 60_000
+_MOST = 3
+
+Why = Literal["restoring", "unread", "behind", "not started", "idle"]
+"""Why time waits for a task: this worker restores its stores; it said that it had read all, but there are records that
+nobody has read; it is not done with its records; no worker has announced anything for it; it has nothing to read, but
+this is not known for long enough (`origin_idle`)."""
+
+_WHY: dict[Why, str] = {
+    "restoring": "restoring its stores",
+    "unread": "with unread records",
+    "behind": "behind",
+    "not started": "not started",
+    "idle": "idle",
+}
+"""In words; the first ones say more, if several workers disagree."""
 
 
 class RestoreProgress(NamedTuple):
@@ -15,6 +36,34 @@ class RestoreProgress(NamedTuple):
     partition: int
     done: int
     total: int
+
+
+class TimeHeldBack(NamedTuple):
+    """A task that others wait for: they have seen rows with later times than their clocks may show until it gets on."""
+
+    task: str
+    partitions: tuple[TopicPartition, ...]
+    """What it reads; or only what has unread records, if that is known."""
+    why: Why
+    behind_ms: int | None
+    """From the stream time of those that wait to the latest time that they have seen; None if they have no time yet."""
+    since: int
+    """By the wall clock, when their stream time stopped."""
+    tasks: int = 1
+    """How many wait for it."""
+
+    def in_words(self, now: int) -> str:
+        waited = now - self.since
+        behind = [] if self.behind_ms is None else [f"{spoken(self.behind_ms)} behind"]
+        why = [] if self.why == "behind" else [_WHY[self.why]]
+        lasting = f"for {spoken(waited // 1000 * 1000)}" if waited >= SOON else "moving"
+        places = ", ".join(map(str, self.partitions[:_MOST])) + ", …" * (len(self.partitions) > _MOST)
+        several = f"; {self.tasks} tasks wait" if self.tasks > 1 else ""
+        return f"time waits for {places} (task {self.task}): {', '.join([*behind, *why, lasting])}{several}"
+
+    def worth_showing(self, now: int) -> bool:
+        """Whether it lasts, or takes long. Between two commits time stops all the time."""
+        return now - self.since >= SOON or (self.why != "idle" and (self.behind_ms or 0) >= _LONG)
 
 
 class Metrics(NamedTuple):
@@ -34,10 +83,12 @@ class Metrics(NamedTuple):
     paused: bool = False
     ahead: int = 0
     """Records that were too far ahead of the wall clock, so that no clock followed them."""
+    held_back: tuple[TimeHeldBack, ...] = ()
+    """What the stream time of its tasks waits for, the longest first."""
 
     def ended(self) -> Metrics:
         """The metrics of a worker that has ended: only its totals remain."""
-        return self._replace(tasks=(), restoring=(), lag=0, commit_ms=0.0, paused=True)
+        return self._replace(tasks=(), restoring=(), lag=0, commit_ms=0.0, paused=True, held_back=())
 
 
 def together(parts: Iterable[Metrics]) -> Metrics:
@@ -60,12 +111,30 @@ def _sum_by_reason(counts: list[dict[str, int]]) -> dict[str, int]:
     return dict(total)
 
 
+def held_back_by(several: Iterable[TimeHeldBack]) -> tuple[TimeHeldBack, ...]:
+    """One for each task that is waited for."""
+    by_task: dict[str, list[TimeHeldBack]] = {}
+    for one in several:
+        by_task.setdefault(one.task, []).append(one)
+    return tuple(sorted(map(_one_of, by_task.values()), key=lambda one: (one.since, one.task)))
+
+
+def _one_of(same: list[TimeHeldBack]) -> TimeHeldBack:
+    says_most = min(same, key=lambda one: list(_WHY).index(one.why))
+    return says_most._replace(
+        behind_ms=max([one.behind_ms for one in same if one.behind_ms is not None], default=None),
+        since=min(one.since for one in same),
+        tasks=sum(one.tasks for one in same),
+    )
+
+
 _TOGETHER: dict[str, Callable[[list[Any]], Any]] = {
     "tasks": lambda several: tuple(sorted(chain(*several))),
     "restoring": lambda several: tuple(chain(*several)),
     "lag": _sum_if_known,
     "commit_ms": lambda several: max(several, default=0.0),
     "dropped": _sum_by_reason,
+    "held_back": lambda several: held_back_by(chain(*several)),
     "paused": lambda several: bool(several) and all(several),
 }
 """How the values of a field become one, where they are not added up; a commit takes as long as the slowest."""

@@ -29,3 +29,16 @@ def milliseconds(duration: Duration) -> int:
     if match is None:
         raise ConfigError(f"{duration!r} is not a duration; give {type_names}")
     return round(float(match[1]) * _UNITS[match[2]])
+
+
+def spoken(duration: int) -> str:
+    """About as long as these milliseconds, as people say it.
+
+    >>> [spoken(one) for one in (300, 4_000, 40_000, 720_000, 9_000_000, 259_200_000)]
+    ['0.3 s', '4 s', '40 s', '12 min', '2.5 h', '3 days']
+    """
+    for unit, name, most, decimals in ((1000, "s", 10, 1), (1000, "s", 120, 0), (60_000, "min", 120, 0)):
+        if duration < most * unit:
+            return f"{round(duration / unit, decimals):g} {name}"
+    hours = duration / 3_600_000
+    return f"{round(hours, 1):g} h" if hours < 48 else f"{hours / 24:,.0f} days"

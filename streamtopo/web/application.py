@@ -43,6 +43,7 @@ from streamtopo.hosting.sources.stores import Stores
 from streamtopo.stores import Kind, StoreSpec
 from streamtopo.stores.views.key_value import Pair
 from streamtopo.topology import Topology
+from streamtopo.wall_clock import wall_clock
 from streamtopo.web.guards import AllowedHosts, json_body
 from streamtopo.web.openapi import MAX_PARTITIONS, MAX_ROWS, WAIT, description
 from streamtopo.windows import FOREVER
@@ -171,9 +172,16 @@ class _Handlers:
     async def tasks(self, request: Request) -> Response:
         metrics = self._find_app().metrics()
         if metrics is None:
-            return JSON({"state": self._find_app().state.value, "tasks": [], "restoring": []})
-        restoring = [one._asdict() for one in metrics.restoring]
-        return JSON({"state": self._find_app().state.value, **metrics._asdict(), "restoring": restoring})
+            return JSON({"state": self._find_app().state.value, "tasks": [], "restoring": [], "held_back": []})
+        now = wall_clock()
+        lists = {
+            "restoring": [one._asdict() for one in metrics.restoring],
+            "held_back": [
+                one._asdict() | {"partitions": list(map(str, one.partitions)), "text": one.in_words(now)}
+                for one in metrics.held_back
+            ],
+        }
+        return JSON({"state": self._find_app().state.value, **metrics._asdict(), **lists})
 
     async def topology(self, request: Request) -> Response:
         wanted = request.query_params.get("format", _accepted_format(request.headers.get("accept", "")))

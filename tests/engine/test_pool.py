@@ -9,15 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from streamtopo.engine.metrics import Metrics, RestoreProgress, together
+from streamtopo.engine.metrics import Metrics, RestoreProgress, TimeHeldBack, together
 from streamtopo.engine.processes import pool as pool_module
 from streamtopo.engine.processes.pool import Pool, PoolError
+from streamtopo.records import TopicPartition
 
-METRICS = Metrics(("0_0",), (RestoreProgress("counts", 0, 1, 2),), 5, 7, 1, 2.5, 0, {"null key": 1})
+HELD = TimeHeldBack("0_3", (TopicPartition("orders", 3),), "behind", 720_000, since=10_000)
+RESTORING = (RestoreProgress("counts", 0, 1, 2),)
+METRICS = Metrics(("0_0",), RESTORING, 5, 7, 1, 2.5, 0, {"null key": 1}, held_back=(HELD,))
 LIFELINE = """
 import os, signal, sys, time
 from streamtopo.engine.processes.lifeline import Lifeline
-from streamtopo.engine.metrics import Metrics, RestoreProgress
+from streamtopo.engine.metrics import Metrics, RestoreProgress, TimeHeldBack
+from streamtopo.records import TopicPartition
 lifeline = Lifeline(int(sys.argv[1]))
 """
 
@@ -39,22 +43,22 @@ def failure(pool: Pool) -> str:
 
 def test_metrics_of_all_processes_are_added_up() -> None:
     pool = Pool(command(f"lifeline.report({METRICS!r}); time.sleep(600)"), 2, print)
-    seen: list[tuple[int, int | None]] = []
+    seen: list[tuple[int, int | None, tuple[TimeHeldBack, ...]]] = []
 
     def stop_when_both_reported() -> None:
-        seen.append((pool.metrics().records, pool.metrics().lag))
+        seen.append((pool.metrics().records, pool.metrics().lag, pool.metrics().held_back))
         if seen[-1][0] == 10:
             pool.stop()
 
     pool.run(each_turn=stop_when_both_reported)
-    assert {lag for records, lag in seen if records < 10} == {None}  # unknown until all processes have reported
-    assert seen[-1] == (10, 14)
+    assert {lag for records, lag, _ in seen if records < 10} == {None}  # unknown until all processes have reported
+    assert seen[-1] == (10, 14, (HELD._replace(tasks=2),))
     assert pool.metrics() == together([METRICS.ended(), METRICS.ended()])
 
 
 def test_together_adds_up_metrics() -> None:
     other = Metrics(("1_0",), (), 1, 1, 1, 9.0, 1, {"null key": 2, "late": 1})
-    both = Metrics(("0_0", "1_0"), METRICS.restoring, 6, 8, 2, 9.0, 1, {"null key": 3, "late": 1})
+    both = Metrics(("0_0", "1_0"), METRICS.restoring, 6, 8, 2, 9.0, 1, {"null key": 3, "late": 1}, held_back=(HELD,))
     assert together([METRICS, other._replace(lag=None)]).lag is None
     assert together([METRICS, other]) == both
 

@@ -24,13 +24,16 @@ from streamtopo.errors import ConfigError
 from streamtopo.hosting.answers import NotOwner
 from streamtopo.hosting.app import AsyncApp
 from streamtopo.hosting.peers import protocol
+from streamtopo.hosting.sources.standalone import StandaloneWorker
 from streamtopo.logs import Log
 from streamtopo.logs.embedded import EmbeddedLog
 from streamtopo.settings.durations import milliseconds
+from streamtopo.wall_clock import wall_clock
 from streamtopo.web import application
 from streamtopo.web.application import JSON
 from streamtopo.web.openapi import WAIT
 from streamtopo.web.serving import Server
+from tests.engine.test_held_back import Shop, partition_of, per_hour
 from tests.hosting.conftest import PATIENCE, counting, send
 
 AS_JSON = {"Content-Type": "application/json"}
@@ -119,6 +122,17 @@ async def test_health_follows_the_engine(app: AsyncApp) -> None:
         assert (await client.get("/health/live")).json() == {"state": "not running"}
         gone = await client.get("/stores/counts/apple")
         assert (gone.status_code, gone.json()["answer"], gone.headers["retry-after"]) == (503, "not owner", "1")
+
+
+async def test_what_time_waits_for(url: str, log: Log) -> None:
+    shop = Shop(per_hour("orders"), log=log)
+    absent = partition_of(shop.there)
+    shop.order(shop.here, 5000)
+    shop.run(shop.here, now=wall_clock() - 40_000)
+    async with client_of(StandaloneWorker(per_hour("orders"), shop.here)) as client:
+        (held,) = (await client.get("/tasks")).json()["held_back"]
+    assert (held["task"], held["partitions"], held["why"]) == (f"0_{absent}", [f"orders/{absent}"], "not started")
+    assert held["text"].startswith(f"time waits for orders/{absent} (task 0_{absent}): not started, for 4")
 
 
 @pytest.mark.parametrize("content", ["\ud800", 2**70, [1, "é"]])

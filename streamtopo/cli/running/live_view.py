@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from streamtopo.cli.running.demo import Top
-from streamtopo.cli.running.progress import ProgressUpdate, lag_text, lost_text
+from streamtopo.cli.running.progress import ProgressUpdate, lag_text, lost_text, waits
 from streamtopo.engine.metrics import RestoreProgress
 
 _MAX_STORES = 8
@@ -28,6 +28,8 @@ class LiveView:
 
     def show(self, update: ProgressUpdate) -> None:
         parts: list[RenderableType] = [Text(), _numbers(update)]
+        if waiting := waits(update):
+            parts += [Text(), *(Text(line, style="yellow") for line in waiting)]
         if update.metrics.restoring:
             parts += [Text(), self._restoring.render(update.metrics.restoring)]
         if update.top:

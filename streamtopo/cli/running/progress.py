@@ -12,6 +12,7 @@ import click
 from streamtopo.cli.running.demo import RunningDemo, Top
 from streamtopo.cli.shared.tables import counted
 from streamtopo.engine.metrics import Metrics
+from streamtopo.wall_clock import wall_clock
 
 _FIRST_INTERVAL, _INTERVAL = 0.02, 0.25
 """Seconds between two updates: before the first record, and from then on."""
@@ -19,6 +20,7 @@ _RATE_PERIOD = 1.0
 _LINE_INTERVAL = 10.0
 _TOP_INTERVAL = 3.0
 _MAX_NAMED_TASKS = 12
+_MAX_WAITS = 3
 
 
 class ProgressUpdate(NamedTuple):
@@ -28,6 +30,8 @@ class ProgressUpdate(NamedTuple):
     rate: float
     """Records per second, over the last second."""
     top: Top | None
+    now: int = 0
+    """By the wall clock."""
 
 
 class View(Protocol):
@@ -64,7 +68,7 @@ class ProgressReporter:
 
     def _update_of(self, metrics: Metrics, now: float) -> ProgressUpdate:
         self._rate.add(now, metrics.records)
-        return ProgressUpdate(metrics, self._rate.per_second, self._demo.top() if self._demo else None)
+        return ProgressUpdate(metrics, self._rate.per_second, self._demo.top() if self._demo else None, wall_clock())
 
 
 class Rate:
@@ -100,7 +104,9 @@ class LineView:
         if tasks != self._tasks and (metrics.tasks or metrics.restoring):
             self._tasks = tasks
             self.say(tasks_text(metrics))
-        if now >= self._line_at and (metrics.records != self._records or metrics.lag or metrics.restoring):
+        if now >= self._line_at and (
+            metrics.records != self._records or metrics.lag or metrics.restoring or waits(update)
+        ):
             self._line_at, self._records = now + _LINE_INTERVAL, metrics.records
             self.say(numbers_text(update))
         if update.top and update.top.rows and now >= self._top_at:
@@ -138,11 +144,19 @@ def numbers_text(update: ProgressUpdate) -> str:
         *([restoring_text(metrics)] if metrics.restoring else []),
         *lost_text(metrics),
     ]
-    return ", ".join(parts)
+    return "; ".join([", ".join(parts), *waits(update)])
 
 
 def lag_text(metrics: Metrics) -> str:
     return "unknown" if metrics.lag is None else f"{metrics.lag:,}"
+
+
+def waits(update: ProgressUpdate) -> list[str]:
+    """What time waits for, the longest first."""
+    held_back = update.metrics.held_back
+    lasting = [one.in_words(update.now) for one in held_back if one.worth_showing(update.now)]
+    more = len(lasting) - _MAX_WAITS
+    return lasting if more <= 0 else [*lasting[:_MAX_WAITS], f"and for {counted(more, 'other task')}"]
 
 
 def lost_text(metrics: Metrics) -> list[str]:

@@ -183,9 +183,14 @@ class Tasks:
     def partitions(self, topic: str) -> int:
         return self._topics.partitions(topic)
 
+    def partitions_of(self, id: TaskId) -> frozenset[TopicPartition]:
+        """Those that a task reads, also one of another worker."""
+        read = (TopicPartition(topic, id.partition) for topic in self.plan.part(id.subtopology).topics)
+        return frozenset(one for one in read if one.partition < self._topics.partitions(one.topic))
+
     def partitions_before(self, id: TaskId) -> frozenset[TopicPartition]:
         """Those that a task reads, also one of another worker; and those of the tasks which write them, and so on."""
-        read = {TopicPartition(topic, id.partition) for topic in self.plan.part(id.subtopology).topics}
+        read = set(self.partitions_of(id))
         for number in self.marked.before(id.subtopology):
             part = self.plan.part(number)
             read |= {TopicPartition(topic, partition) for topic in part.topics for partition in range(part.tasks)}

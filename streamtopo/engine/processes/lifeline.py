@@ -9,7 +9,8 @@ import threading
 from contextlib import suppress
 from typing import Any
 
-from streamtopo.engine.metrics import Metrics, RestoreProgress
+from streamtopo.engine.metrics import Metrics, RestoreProgress, TimeHeldBack
+from streamtopo.records import TopicPartition
 
 PAUSE, RESUME = b"p", b"r"
 """All messages from a pool to its processes."""
@@ -60,4 +61,8 @@ class Reports:
 
 def _metrics(fields: dict[str, Any]) -> Metrics:
     restoring = tuple(RestoreProgress(*each) for each in fields["restoring"])
-    return Metrics(**{**fields, "tasks": tuple(fields["tasks"]), "restoring": restoring})
+    held_back = tuple(
+        TimeHeldBack(task, tuple(TopicPartition(*one) for one in partitions), *rest)
+        for task, partitions, *rest in fields["held_back"]
+    )
+    return Metrics(**{**fields, "tasks": tuple(fields["tasks"]), "restoring": restoring, "held_back": held_back})

@@ -10,9 +10,10 @@ from typing import NamedTuple
 from streamtopo.engine.program.shape import sources_above
 from streamtopo.engine.task.ahead import ClockLimit
 from streamtopo.engine.task.options import TaskId
+from streamtopo.engine.task.origins import Unread, WaitedFor
 from streamtopo.engine.task.progress import Place
 from streamtopo.records import TopicPartition
-from streamtopo.topology.clocks import Bound
+from streamtopo.topology.clocks import Bound, OperatorClock
 from streamtopo.topology.nodes import Node, ProcessorNode, Subtopology
 from streamtopo.topology.operator import Timing
 from streamtopo.windows import FOREVER
@@ -54,6 +55,14 @@ class TimeHorizon:
         if not known or self._passed_over:
             return behind
         return min(behind, max(self._aged, min([one.lowest for one in known])))
+
+    def waited_for(self, unread: Unread) -> WaitedFor | None:
+        """The origin that holds the bound where it is."""
+        horizon = self.time
+        origins = [one.place.origins for one in self._inputs if one.place.origins is not None]
+        behind = [one for one in origins if one.known.behind <= horizon]
+        slowest = min(behind or origins, key=lambda one: one.known.lowest, default=None)
+        return None if slowest is None else slowest.waited_for(horizon, unread)
 
     def age(self, now: int, written_until: WrittenUntil) -> None:
         """Origins that have caught up, and have nothing to read, are not waited for any longer."""
@@ -107,6 +116,9 @@ class Horizons:
         self._patience = patience
         self._inputs: dict[str, list[_Read]] = {source.name: [] for source in subtopology.sources}
         self._horizons: dict[frozenset[str], TimeHorizon] = {}
+        self.held_since: int | None = None
+        """By the wall clock, since when there have been rows past the stream time, and it has not moved."""
+        self._held_at = -1
         self._add(frozenset(self._inputs), self.whole)
 
     def read(self, source: str, partition: TopicPartition, place: Place) -> None:
@@ -137,6 +149,17 @@ class Horizons:
         for horizon in self._horizons.values():
             horizon.forget_age()
         self.follow()
+
+    def note(self, stream_time: OperatorClock, now: int) -> None:
+        """Remember since when stream time is held back."""
+        if stream_time.seen <= stream_time.time:
+            self.held_since = None
+        elif self.held_since is None or self._held_at != stream_time.time:
+            self.held_since, self._held_at = now, stream_time.time
+
+    def waited_for(self, unread: Unread) -> WaitedFor | None:
+        """The origin that holds stream time back."""
+        return self._horizons[frozenset(self._inputs)].waited_for(unread)
 
     def limit(self, time: int) -> None:
         """Clocks ignore rows with a later time than this."""

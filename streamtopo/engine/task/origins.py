@@ -8,16 +8,21 @@ from __future__ import annotations
 
 import base64
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from streamtopo.engine.task.marks import Mark
 from streamtopo.engine.task.options import TaskId
+from streamtopo.records import TopicPartition
 from streamtopo.windows import FOREVER
+
+Unread = Mapping[TaskId, frozenset[TopicPartition]]
+"""The tasks for which something was found unread, and what."""
 
 _UNHEARD = -2
 """Instead of a time: the origin has announced nothing so far."""
@@ -48,9 +53,30 @@ class Known:
         return FOREVER if self.lenient else max(-1, min(self.times))
 
     @cached_property
+    def slowest(self) -> int:
+        """The place of the origin with the lowest time."""
+        return min(range(len(self.times)), key=self.times.__getitem__)
+
+    @cached_property
+    def last(self) -> int:
+        """The place of the one whose time is `behind`."""
+        places = [place for place, caught_up in enumerate(self.caught_up) if not caught_up]
+        unheard = self.times[self.slowest] == _UNHEARD
+        return self.slowest if unheard else min(places, key=self.times.__getitem__, default=self.slowest)
+
+    @cached_property
     def settled(self) -> bool:
         """Whether all origins are known and have processed all records that there were."""
         return all(self.caught_up) and min(self.times) != _UNHEARD
+
+
+class WaitedFor(NamedTuple):
+    """The origin that holds a horizon, and what it has announced."""
+
+    origin: TaskId
+    time: int | None
+    """None if it has announced nothing so far."""
+    caught_up: bool
 
 
 class Origins:
@@ -91,6 +117,18 @@ class Origins:
         one_by_one = zip(self.ids, self.known.times, self.known.caught_up, strict=True)
         return [id for id, announced, caught_up in one_by_one if caught_up and announced < time]
 
+    def waited_for(self, horizon: int, unread: Unread = MappingProxyType({})) -> WaitedFor:
+        """The one that holds this horizon; among several that have caught up, one with unread records."""
+        known = self.known
+        if known.behind <= horizon:
+            place = known.last
+        else:
+            places = [self._index[id] for id in unread if id in self._index]
+            slow = [one for one in places if known.times[one] <= horizon]
+            place = min(slow, key=known.times.__getitem__, default=known.slowest)
+        time = known.times[place]
+        return WaitedFor(self.ids[place], None if time == _UNHEARD else time, known.caught_up[place])
+
     def _after(self, mark: Mark) -> Known:
         times, caught_up = list(self.known.times), list(self.known.caught_up)
         for origin, time, is_caught_up in mark:
@@ -127,12 +165,23 @@ def recalled(ids: Sequence[TaskId], packed: dict[str, Any] | None, *, older: boo
     """`older`: the position remembers other things, but may be of a version that knew no origins."""
     if packed is None:
         return Known((_UNHEARD,) * len(ids), (False,) * len(ids), lenient=older)
+    found = _unpacked(packed)
+    entries = [found.get(id, (_UNHEARD, False)) for id in ids]
+    return Known(tuple([time for time, _ in entries]), tuple([caught_up for _, caught_up in entries]))
+
+
+def waited_for(packed: dict[str, Any], horizon: int) -> WaitedFor:
+    """The same for those who see only the position."""
+    ids = list(_unpacked(packed))
+    return Origins(ids, recalled(ids, packed, older=False)).waited_for(horizon)
+
+
+def _unpacked(packed: dict[str, Any]) -> dict[TaskId, tuple[int, bool]]:
     found: dict[TaskId, tuple[int, bool]] = {}
     for number, text in packed["of"].items():
         for partition, entry in enumerate(_read_entries(base64.b85decode(text), packed["newest"], packed["unit"])):
             found[TaskId(int(number), partition)] = entry
-    entries = [found.get(id, (_UNHEARD, False)) for id in ids]
-    return Known(tuple([time for time, _ in entries]), tuple([caught_up for _, caught_up in entries]))
+    return found
 
 
 def _subtopology(entry: tuple[TaskId, int, bool]) -> int:

@@ -12,7 +12,7 @@ import orjson
 from streamtopo.engine.program.punctuation import Punctuations
 from streamtopo.engine.task.clocks import Clocks, latest_of, time_of
 from streamtopo.engine.task.options import TaskId
-from streamtopo.engine.task.origins import Known, Origins, packed_origins, recalled
+from streamtopo.engine.task.origins import Known, Origins, WaitedFor, packed_origins, recalled, waited_for
 from streamtopo.records import Position, TopicPartition
 from streamtopo.topology.clocks import Bound, OperatorClock
 from streamtopo.windows import FOREVER
@@ -204,6 +204,31 @@ def _metadata(place: Place, memory: dict[str, Any]) -> str:
     if place.origins is not None and (packed := packed_origins(place.origins)) is not None:
         known["origins"] = packed
     return orjson.dumps(known).decode()
+
+
+class TimeInPosition(NamedTuple):
+    """What a position in a repartition topic says about the time of the task that reads it."""
+
+    time: int
+    """Its stream time."""
+    seen: int
+    """The latest time of a row: past `time` while that is held back."""
+    waited_for: WaitedFor
+
+    @property
+    def held_back(self) -> bool:
+        """Whether time waits for a task that writes this topic. It may wait for one that writes another."""
+        return self.seen > self.time and (self.waited_for.time is None or self.waited_for.time <= self.time)
+
+
+def time_in(metadata: str) -> TimeInPosition | None:
+    """None if the position says nothing about it, or was committed by another program."""
+    try:
+        known = orjson.loads(metadata)
+        time = known["time"]
+        return TimeInPosition(time, known.get("seen", time), waited_for(known["origins"], time))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
 
 
 def clocks_in(metadata: str) -> dict[str, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from streamtopo.engine.assignment.held_back import HeldBackTime
 from streamtopo.engine.assignment.tasks import Tasks
 from streamtopo.engine.task.entries import Entry, HorizonEntry
 from streamtopo.engine.task.options import TaskOptions
@@ -22,14 +23,19 @@ class RepartitionTopics:
         self._tasks = tasks
         self._now = options.wall_clock
         self._unread = UnreadSources(topology.application_id, log, tasks, config, options)
+        self.held_back = HeldBackTime(topology.application_id, tasks, self._unread.unread, options)
         self._announcements = Announcements(topology, tasks)
         self._purging = Purging(topology, log, options.steady_clock)
 
     def follow_horizon(self, task: Task, do: Callable[[Entry], None]) -> bool:
         """Let the clocks of a task go as far as the tasks before it have got; true if the horizon moves."""
-        moves = task.horizons.waits and task.horizons.hear(self._now(), self._unread.written_until)
+        if not task.horizons.waits:
+            return False
+        now = self._now()
+        moves = task.horizons.hear(now, self._unread.written_until)
         if moves:
             do(HorizonEntry(task))
+        self.held_back.note(task, now)
         return moves
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from threading import Thread
 
 from streamtopo.engine.assignment.tasks import Tasks
@@ -33,6 +33,8 @@ class UnreadSources:
         self._spacing = Spacing(config, _REST, now=options.steady_clock)
         self._all_read: dict[TaskId, int] = {}
         """When each task was last found to have nothing to read, by the wall clock."""
+        self._unread: dict[TaskId, tuple[int, frozenset[TopicPartition]]] = {}
+        """If it, or a task before it, had unread records then: when that was, and what was unread."""
         self._ends: dict[TopicPartition, tuple[int, int]] = {}
         """When the end of a partition was looked up last, and this end."""
         self._look: Thread | None = None
@@ -47,6 +49,11 @@ class UnreadSources:
             self._begin(origins, partition)
             found = self._found(origins, partition, since)
         return found
+
+    def unread(self, since: int) -> Mapping[TaskId, frozenset[TopicPartition]]:
+        """The tasks for which something was found unread since then, and what."""
+        found = self._unread.copy()  # another thread may add to it
+        return {id: partitions for id, (looked_at, partitions) in found.items() if looked_at >= since}
 
     def _found(self, origins: Collection[TaskId], partition: TopicPartition, since: int) -> int | None:
         times = [self._all_read.get(id, -1) for id in origins]
@@ -70,5 +77,9 @@ class UnreadSources:
             return  # the worker itself reports that; until then nothing is known
         self._ends[partition] = began, found[partition].end
         for id, partitions in read.items():
-            if all(found[one].position >= found[one].end for one in partitions):
+            unread = frozenset(one for one in partitions if found[one].position < found[one].end)
+            if unread:
+                self._unread[id] = began, unread
+            else:
+                self._unread.pop(id, None)
                 self._all_read[id] = began

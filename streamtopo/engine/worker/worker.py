@@ -107,7 +107,7 @@ class Worker:
         self._row_memory = RowMemory(self.config, self._tasks, self.globals)
         self._rejections = Rejections(error_policy or policy_of(self.config.on_error))
         self._replay = Replay(self._tasks, self._rejections.reject, self._pace)
-        self._metrics = WorkerMetrics(self._tasks, self._pace, self._rejections)
+        self._metrics = WorkerMetrics(self._tasks, self._pace, self._rejections, self._repartitions.held_back)
 
     def _join(self, topology: Topology, open_store: OpenStore, settings: TaskOptions, address: str) -> None:
         topics = Topics(topology, self.log, self.config, settings.steady_clock)
@@ -156,7 +156,6 @@ class Worker:
         """Commit, close and leave the group, so that others can take over at once; also if the commit fails."""
         with (
             self._opened,
-            closing(self._repartitions),
             closing(self.globals),
             closing(self._tasks),
             self._all_or_nothing(),

@@ -6,6 +6,7 @@ import threading
 import time
 from collections import Counter
 
+from streamtopo.engine.assignment.held_back import HeldBackTime
 from streamtopo.engine.assignment.tasks import Tasks
 from streamtopo.engine.metrics import Metrics
 from streamtopo.engine.worker.pace import Pace
@@ -13,13 +14,16 @@ from streamtopo.engine.worker.policy import Rejections
 
 _BETWEEN = 0.1
 """Seconds for which other threads get the same metrics."""
+_REST = 50
+"""If it takes long, the pause is this multiple of it: thousands of tasks may wait for as many others."""
 
 
 class WorkerMetrics:
-    def __init__(self, tasks: Tasks, pace: Pace, rejections: Rejections) -> None:
+    def __init__(self, tasks: Tasks, pace: Pace, rejections: Rejections, held_back: HeldBackTime) -> None:
         self._tasks = tasks
         self._pace = pace
         self._rejections = rejections
+        self._held_back = held_back
         self._shown = self._measure()
         self._next = 0.0
         self.begin()
@@ -32,8 +36,9 @@ class WorkerMetrics:
         return self._measure() if threading.get_ident() == self._thread else self._shown
 
     def update(self) -> None:
-        if time.monotonic() >= self._next:
-            self._shown, self._next = self._measure(), time.monotonic() + _BETWEEN
+        if (began := time.monotonic()) >= self._next:
+            self._shown, ended = self._measure(), time.monotonic()
+            self._next = ended + max(_BETWEEN, _REST * (ended - began))
 
     def _measure(self) -> Metrics:
         dropped = Counter(self._tasks.dropped_before)
@@ -48,5 +53,6 @@ class WorkerMetrics:
             commit_ms=self._pace.commit_ms,
             skipped=self._rejections.skipped,
             dropped=dict(dropped),
+            held_back=self._held_back.all(),
             ahead=self._tasks.ahead_before + sum(task.horizons.ahead.beyond for task in self._tasks.ready.values()),
         )

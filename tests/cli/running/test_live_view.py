@@ -7,9 +7,10 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from streamtopo.cli.running.live_view import RestoreBars
-from streamtopo.cli.running.progress import LineView, ProgressReporter, ProgressUpdate, Rate, numbers_text
-from streamtopo.engine.metrics import Metrics, RestoreProgress
+from streamtopo.cli.running.live_view import LiveView, RestoreBars
+from streamtopo.cli.running.progress import LineView, ProgressReporter, ProgressUpdate, Rate, numbers_text, waits
+from streamtopo.engine.metrics import Metrics, RestoreProgress, TimeHeldBack
+from streamtopo.records import TopicPartition
 
 METRICS = Metrics(("0_0",), (RestoreProgress("counts", 3, 250, 1000),), 1234, 5, 7, 2.55, 1, {"null key": 2})
 
@@ -45,6 +46,22 @@ def test_an_unknown_lag_is_not_shown_as_0() -> None:
         "617 records/s, 1,234 in total, lag unknown, commit 2.5 ms, 1 task, skipped 1, dropped for null key 2, "
         "too far ahead of the clock 3"
     )
+
+
+def test_what_time_waits_for_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    held = TimeHeldBack("0_3", (TopicPartition("orders", 3),), "behind", 720_000, since=10_000)
+    several = [held._replace(partitions=(TopicPartition("orders", number),)) for number in range(3, 9)]
+    update = ProgressUpdate(METRICS._replace(restoring=(), held_back=(held,)), 0.0, None, now=50_000)
+    line = "time waits for orders/3 (task 0_3): 12 min behind, for 40 s"
+    assert numbers_text(update).endswith(f", dropped for null key 2; {line}")
+    assert waits(update._replace(metrics=METRICS._replace(held_back=tuple(several))))[2:] == [
+        "time waits for orders/5 (task 0_3): 12 min behind, for 40 s",
+        "and for 3 other tasks",
+    ]
+    view = LiveView()
+    view.show(update)
+    view.close()
+    assert capsys.readouterr().out.splitlines()[-1] == line
 
 
 def test_a_line_when_the_tasks_change(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from streamtopo.engine.assignment.marked_topics import repartitions_of
 from streamtopo.engine.assignment.tasks import Tasks
@@ -11,15 +11,23 @@ from streamtopo.engine.task.inputs import Input
 from streamtopo.engine.task.marks import Announcement, mark_columns
 from streamtopo.engine.task.task import Task
 from streamtopo.records import Columns, TopicPartition
+from streamtopo.settings.config import WorkerConfig
 from streamtopo.topology import Topology
 from streamtopo.topology.nodes import SinkNode
 
 Ends = Mapping[TopicPartition, int]
 
 
+_FEW = 16
+"""So many marks may be written with each commit. After more of them comes a pause of a millisecond for each."""
+
+
 class Announcements:
-    def __init__(self, topology: Topology, tasks: Tasks) -> None:
+    def __init__(self, topology: Topology, tasks: Tasks, config: WorkerConfig, now: Callable[[], float]) -> None:
         self._tasks = tasks
+        self._now = now
+        self._rest = 1 if config.commit_pause else 0  # the Driver never waits
+        self._next = 0.0
         self._sinks = {
             (part.number, topology.topic_of(topic)): sinks
             for part in topology.subtopologies()
@@ -32,23 +40,24 @@ class Announcements:
     @property
     def due(self) -> bool:
         """Whether there is something new to announce."""
-        return any(True for _ in self._new())
+        return self._now() >= self._next and any(True for _ in self._new())
 
     def marks(self) -> Iterator[tuple[TopicPartition, Columns]]:
         """One for each partition of each topic, with what is new; they follow all rows of this commit."""
-        self._sent = dict(self._new())
+        self._sent = dict(self._new()) if self._now() >= self._next else {}
         by_topic: dict[str, list[Announcement]] = {}
         for (_, topic), announcement in self._sent.items():
             by_topic.setdefault(topic, []).append(announcement)
-        for topic, mark in by_topic.items():
-            columns = mark_columns(mark)
-            for partition in range(self._tasks.partitions(topic)):
-                yield TopicPartition(topic, partition), columns
+        targets = [TopicPartition(topic, n) for topic in by_topic for n in range(self._tasks.partitions(topic))]
+        self._next = max(self._next, self._now() + self._rest * (len(targets) - _FEW))
+        columns = {topic: mark_columns(mark) for topic, mark in by_topic.items()}
+        yield from ((target, columns[target.topic]) for target in targets)
 
     def committed(self) -> None:
         tasks = set(self._tasks.ready.values())
         known = self._announced | self._sent
         self._announced = {key: announcement for key, announcement in known.items() if key[0] in tasks}
+        self._sent = {}
 
     def _new(self) -> Iterator[tuple[tuple[Task, str], Announcement]]:
         marked = self._tasks.marked.origins

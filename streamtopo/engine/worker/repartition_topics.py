@@ -24,7 +24,7 @@ class RepartitionTopics:
         self._now = options.wall_clock
         self._unread = UnreadSources(topology.application_id, log, tasks, config, options)
         self.held_back = HeldBackTime(topology.application_id, tasks, self._unread.unread, options)
-        self._announcements = Announcements(topology, tasks)
+        self._announcements = Announcements(topology, tasks, config, options.steady_clock)
         self._purging = Purging(topology, log, options.steady_clock)
 
     def follow_horizon(self, task: Task, do: Callable[[Entry], None]) -> bool:

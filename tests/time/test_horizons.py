@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import time
 from typing import Any
 
 import pytest
@@ -145,3 +147,33 @@ def test_what_is_remembered_while_a_task_with_unread_records_is_waited_for() -> 
     horizon.age(50_490, lambda *_: 0)
     horizon.follow(horizon.found)
     assert horizon.bound.horizon == 49_990
+
+
+def test_partitions_that_match_a_pattern_later_are_waited_for() -> None:
+    """While the tasks behind the repartition topic are open."""
+    builder = StreamsBuilder("matching")
+    values = builder.stream(re.compile("in-.*"), value=str).select_key(lambda _, value: value, key=str)
+    values.repartition(partitions=2).group_by_key().windowed_by(Windows.tumbling("1s")).count()
+    log = MemoryLog()
+    log.create(Topic("in-a", 1))
+    worker = Worker(builder.build(), log, lambda *_: MemoryStore(), max_ahead=None, chunk=10, commit_pause=0)
+
+    def send(topic: str, partition: int, time: int) -> None:
+        log.append(TopicPartition(topic, partition), Columns([None], [b"a"], [time]))
+
+    def work() -> None:
+        while worker.run_once() or not worker.commit():
+            pass
+
+    send("in-a", 0, 0)
+    work()
+    log.create(Topic("in-b", 4))
+    deadline = time.monotonic() + 10
+    while worker.plan.tasks[0] < 4 and time.monotonic() < deadline:
+        work()
+    for number in range(400):
+        send("in-b", number % 4, number * 100)
+    work()
+    assert worker.metrics().records > 400
+    assert worker.metrics().dropped == {}
+    worker.close()

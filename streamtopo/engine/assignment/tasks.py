@@ -81,8 +81,10 @@ class Tasks:
             topology.application_id, topics.plan.topics, address=address, exactly_once=exactly_once
         )
         self.outbox = Outbox(self.member.send, topics.partitions)
-        self.marked = MarkedTopics(topology, topics.plan, waiting=options.origin_idle > 0)
+        self.marked = self._marked()
         """The topics in which tasks announce their time."""
+        self._outdated = set[str]()
+        """Topics that have other origins than the tasks know which read them: these are opened again."""
 
     @property
     def plan(self) -> Plan:
@@ -95,7 +97,12 @@ class Tasks:
         """
         if self._topics.refresh():
             self.member.subscribe(self._topics.plan.topics)
-            self.marked = MarkedTopics(self._topology, self._topics.plan, waiting=self._options.origin_idle > 0)
+            before, self.marked = self.marked.origins, self._marked()
+            self._outdated = {
+                topic
+                for topic in before.keys() | self.marked.origins
+                if before.get(topic) != self.marked.origins.get(topic)
+            }
         in_use: dict[TaskId, Waiting] = {}
         placed = self.member.placed
         while True:
@@ -114,6 +121,9 @@ class Tasks:
             except StoreInUse as error:
                 in_use[id] = self._waiting(id, error)
         self._in_use = in_use
+
+    def _marked(self) -> MarkedTopics:
+        return MarkedTopics(self._topology, self._topics.plan, waiting=self._options.origin_idle > 0)
 
     def _warn(self, missing: Collection[TaskId]) -> None:
         """Warn before tasks are opened, as that takes time."""
@@ -143,7 +153,12 @@ class Tasks:
         wanted = self._wanted(assigned)
         held = {id: frozenset(task.inputs) for id, task in self.ready.items()}
         held |= {id: frozenset(opening.positions) for id, opening in self.opening.items()}
-        revoked = [id for id, partitions in held.items() if wanted.get(id) != partitions]
+        revoked = [
+            id
+            for id, partitions in held.items()
+            if wanted.get(id) != partitions or not self._outdated.isdisjoint(one.topic for one in partitions)
+        ]
+        self._outdated = set()
         if revoked:
             self.check_topics()
             commit()

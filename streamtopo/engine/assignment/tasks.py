@@ -81,10 +81,8 @@ class Tasks:
             topology.application_id, topics.plan.topics, address=address, exactly_once=exactly_once
         )
         self.outbox = Outbox(self.member.send, topics.partitions)
-        self.marked = self._marked()
+        self.marked = MarkedTopics(topology, topics.plan, waiting=options.origin_idle > 0)
         """The topics in which tasks announce their time."""
-        self._outdated = set[str]()
-        """Topics that have other origins than the tasks know which read them: these are opened again."""
 
     @property
     def plan(self) -> Plan:
@@ -95,18 +93,17 @@ class Tasks:
 
         The assignment is read again before each task: opening one can take long enough to lose others.
         """
+        changed: Collection[str] = ()
         if self._topics.refresh():
             self.member.subscribe(self._topics.plan.topics)
-            before, self.marked = self.marked.origins, self._marked()
-            self._outdated = {
-                topic
-                for topic in before.keys() | self.marked.origins
-                if before.get(topic) != self.marked.origins.get(topic)
-            }
+            before = self.marked
+            self.marked = MarkedTopics(self._topology, self._topics.plan, waiting=self._options.origin_idle > 0)
+            changed = self.marked.different(before)
         in_use: dict[TaskId, Waiting] = {}
         placed = self.member.placed
         while True:
-            wanted = self._give_back(commit)
+            wanted = self._give_back(commit, changed)
+            changed = ()
             self._due = frozenset(wanted) if placed else None
             missing = wanted.keys() - self.ready.keys() - self.opening.keys() - in_use.keys()
             if not missing:
@@ -121,9 +118,6 @@ class Tasks:
             except StoreInUse as error:
                 in_use[id] = self._waiting(id, error)
         self._in_use = in_use
-
-    def _marked(self) -> MarkedTopics:
-        return MarkedTopics(self._topology, self._topics.plan, waiting=self._options.origin_idle > 0)
 
     def _warn(self, missing: Collection[TaskId]) -> None:
         """Warn before tasks are opened, as that takes time."""
@@ -147,8 +141,13 @@ class Tasks:
         logger.warning("task %s has waited for its state for %.0f s; the other tasks continue. %s", id, seconds, error)
         return waiting._replace(warn_at=now + _BETWEEN_WARNINGS)
 
-    def _give_back(self, commit: Callable[[], object]) -> dict[TaskId, frozenset[TopicPartition]]:
-        """Close and release what was taken away; return the tasks that this worker should have."""
+    def _give_back(
+        self, commit: Callable[[], object], changed: Collection[str]
+    ) -> dict[TaskId, frozenset[TopicPartition]]:
+        """Close and release what was taken away; return the tasks that this worker should have.
+
+        Tasks that read a topic which has changed are closed too: they know other origins of it, and are opened again.
+        """
         assigned = self.member.assignment()
         wanted = self._wanted(assigned)
         held = {id: frozenset(task.inputs) for id, task in self.ready.items()}
@@ -156,9 +155,8 @@ class Tasks:
         revoked = [
             id
             for id, partitions in held.items()
-            if wanted.get(id) != partitions or not self._outdated.isdisjoint(one.topic for one in partitions)
+            if wanted.get(id) != partitions or any(one.topic in changed for one in partitions)
         ]
-        self._outdated = set()
         if revoked:
             self.check_topics()
             commit()

@@ -177,3 +177,23 @@ def test_partitions_that_match_a_pattern_later_are_waited_for() -> None:
     assert worker.metrics().records > 400
     assert worker.metrics().dropped == {}
     worker.close()
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 10_000])
+def test_records_that_wait_for_a_versioned_table_find_its_history_when_time_jumps(chunk: int) -> None:
+    """On a backlog, time behind the repartition topics moves by more than the history at once."""
+    builder = StreamsBuilder("priced")
+    sales, prices = (
+        builder.stream(topic, key=str, value=int).select_key(lambda key, _: key, key=str).repartition()
+        for topic in ("sales", "prices")
+    )
+    table = prices.to_table(versioned="10s")
+    sales.join(table, lambda sale, price: [sale, price], grace="5s", value=list).to("priced")
+    driver = Driver(builder.build(), partitions=2, chunk=chunk)
+    driver.send_all(
+        DriverRecord(topic, "tea", second, second * 1000 + place, second % 2, ())
+        for second in range(100)
+        for place, topic in enumerate(("prices", "sales"))
+    )
+    driver.send_all(DriverRecord("sales", "end", 0, 200_000, partition, ()) for partition in (0, 1))
+    assert sorted(value for _, value in driver.read("priced")) == [[second, second] for second in range(100)]

@@ -49,6 +49,11 @@ class OperatorClock:
         """Whether there are times that it ignores."""
         return self.bound.time < FOREVER
 
+    @property
+    def behind(self) -> bool:
+        """Whether it could catch up."""
+        return self.time < min(self.seen, self.bound.horizon)
+
     def observe(self, time: int) -> int:
         """Follow a row's time, unless it is past the bound; returns the clock's time."""
         if self.seen < time <= self.bound.time:

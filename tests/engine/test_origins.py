@@ -28,7 +28,7 @@ def all_at(*times: int, caught_up: bool = False) -> list[Announcement]:
 def test_marks_are_taken_out_and_rows_without_a_key_stay() -> None:
     mark = all_at(5, -1, 1 << 40, caught_up=True)
     marked = mark_columns(mark)
-    assert (marked.keys, marked.timestamps) == ([None], [1 << 40])
+    assert (marked.keys, marked.values, marked.timestamps) == ([None], [None], [1 << 40])
     columns = Columns([b"k", None, None], [b"1", marked.values[0], b"3"], [1, 2, 3], [(), marked.headers[0], ()])  # type: ignore[index]
     batch, marks = without_marks(Batch(PARTITION, columns, range(7, 10), 10))
     assert (batch.columns, batch.offsets, batch.next_offset) == (

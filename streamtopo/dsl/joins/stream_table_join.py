@@ -60,7 +60,7 @@ def join_stream_table(
         if grace is None:
             return join
         time, number = bindings.clock(buffers[0]), bindings.register(f"{buffers[0]} numbers")
-        return Buffered(Buffer(bindings.state(buffers[0]), stream.key, time, number, grace), join)
+        return Buffered(Buffer(bindings.state(buffers[0]), stream.key, time, number, grace), lookup, join)
 
     graph.process(
         node,

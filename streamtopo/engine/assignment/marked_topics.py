@@ -22,6 +22,11 @@ class MarkedTopics:
         """Those of all these tasks."""
         self._before: dict[int, set[int]] = {}
 
+    def different(self, other: MarkedTopics) -> set[str]:
+        """The topics that have other origins there."""
+        topics = self.origins.keys() | other.origins.keys()
+        return {topic for topic in topics if self.origins.get(topic) != other.origins.get(topic)}
+
     def before(self, number: int) -> set[int]:
         """The subtopologies that write the repartition topics which one reads, those that write theirs, and so on."""
         if number not in self._before:

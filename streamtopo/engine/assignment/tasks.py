@@ -93,13 +93,17 @@ class Tasks:
 
         The assignment is read again before each task: opening one can take long enough to lose others.
         """
+        changed: Collection[str] = ()
         if self._topics.refresh():
             self.member.subscribe(self._topics.plan.topics)
+            before = self.marked
             self.marked = MarkedTopics(self._topology, self._topics.plan, waiting=self._options.origin_idle > 0)
+            changed = self.marked.different(before)
         in_use: dict[TaskId, Waiting] = {}
         placed = self.member.placed
         while True:
-            wanted = self._give_back(commit)
+            wanted = self._give_back(commit, changed)
+            changed = ()
             self._due = frozenset(wanted) if placed else None
             missing = wanted.keys() - self.ready.keys() - self.opening.keys() - in_use.keys()
             if not missing:
@@ -137,13 +141,22 @@ class Tasks:
         logger.warning("task %s has waited for its state for %.0f s; the other tasks continue. %s", id, seconds, error)
         return waiting._replace(warn_at=now + _BETWEEN_WARNINGS)
 
-    def _give_back(self, commit: Callable[[], object]) -> dict[TaskId, frozenset[TopicPartition]]:
-        """Close and release what was taken away; return the tasks that this worker should have."""
+    def _give_back(
+        self, commit: Callable[[], object], changed: Collection[str]
+    ) -> dict[TaskId, frozenset[TopicPartition]]:
+        """Close and release what was taken away; return the tasks that this worker should have.
+
+        Tasks that read a topic which has changed are closed too: they know other origins of it, and are opened again.
+        """
         assigned = self.member.assignment()
         wanted = self._wanted(assigned)
         held = {id: frozenset(task.inputs) for id, task in self.ready.items()}
         held |= {id: frozenset(opening.positions) for id, opening in self.opening.items()}
-        revoked = [id for id, partitions in held.items() if wanted.get(id) != partitions]
+        revoked = [
+            id
+            for id, partitions in held.items()
+            if wanted.get(id) != partitions or any(one.topic in changed for one in partitions)
+        ]
         if revoked:
             self.check_topics()
             commit()

@@ -9,9 +9,9 @@ from streamtopo.engine.program.outbox import Outbox, Written
 from streamtopo.errors import PartitionError
 from streamtopo.partitioning import partitions_of
 from streamtopo.processors import RecordContext
-from streamtopo.records import NOTHING, Chunk, ChunkFunction, Columns, each_row
+from streamtopo.records import NOTHING, Chunk, ChunkFunction, Columns, each_row, within
 from streamtopo.serdes import STR, encoded
-from streamtopo.topology.clocks import Register
+from streamtopo.topology.clocks import Bound, Register
 from streamtopo.topology.names import valid_name
 from streamtopo.topology.nodes import Partitioner, SinkNode
 
@@ -53,11 +53,11 @@ def sink_step(node: SinkNode, topic: str, outbox: Outbox, keyless: int, context_
     return step_by_record if callable(node.topic) else step
 
 
-def noting_times(step: ChunkFunction, latest: Register) -> ChunkFunction:
-    """The same step, which notes the latest time of a row."""
+def noting_times(step: ChunkFunction, latest: Register, bound: Bound) -> ChunkFunction:
+    """The same step, which notes the latest time of a row that clocks follow."""
 
     def noting(chunk: Chunk) -> Chunk:
-        latest.value = max(latest.value, *chunk.timestamps)
+        latest.value = max(latest.value, *within(chunk.timestamps, bound.time))
         return step(chunk)
 
     return noting

@@ -38,6 +38,11 @@ class Clocks:
         moved = [clock.catch_up() for clock in self._clocks.values()]
         return any(moved)
 
+    @property
+    def behind(self) -> bool:
+        """Whether any could catch up."""
+        return any(clock.behind for clock in self._clocks.values())
+
     def of_store(self, store: str) -> list[OperatorClock]:
         """Those that follow the times in the keys of the store."""
         return [self._clocks[name] for name in _names(store) if name in self._clocks]

@@ -125,9 +125,9 @@ class TaskContext:
     def sink(self, node: SinkNode) -> ChunkFunction:
         topic = "" if callable(node.topic) else self._topology.topic_of(node.topic)
         step = sink_step(node, topic, self._outbox, self.partition, self._record_context)
-        self._horizons.of(node.name)  # that of what is written there
+        bound = self._horizons.of(node.name)  # that of what is written there
         if node.topic in self._topology.repartitions and node.name in self._horizons.retimed:
-            return noting_times(step, self.register(written(node.name)))
+            return noting_times(step, self.register(written(node.name)), bound)
         return step
 
     # -- for processors

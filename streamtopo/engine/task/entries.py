@@ -8,6 +8,7 @@ from functools import partial
 from typing import Protocol
 
 from streamtopo.engine.program.punctuation import Schedule
+from streamtopo.engine.task.horizons import Ages
 from streamtopo.engine.task.inputs import Reject
 from streamtopo.engine.task.rounds import Round
 from streamtopo.engine.task.task import Failed, Task
@@ -97,18 +98,20 @@ class HorizonEntry:
     """The tasks that write its repartition topics have got further: clocks that were held back move on."""
 
     task: Task
+    ages: Ages
 
     def remembered(self) -> Entry:
         return self
 
     def run(self, *, fresh: bool) -> None:
-        self.task.follow_horizon()
+        self.task.follow_horizon(self.ages)
         for schedule in _due_on_stream_time(self.task):
             self.task.punctuate(schedule, self.task.progress.time)
 
     def run_carefully(self, reject: Reject) -> None:
+        """If it fails, clocks are where they were. They follow when the horizon moves on, or a record comes."""
         failed = _failed_call(self.task, "closing windows after the tasks before it got further")
-        self.task.attempt(self.task.follow_horizon, failed, reject)
+        self.task.attempt(partial(self.task.follow_horizon, self.ages), failed, reject)
         for schedule in _due_on_stream_time(self.task):
             _punctuate_carefully(self.task, schedule, self.task.progress.time, "stream time", reject)
 

@@ -22,17 +22,35 @@ WrittenUntil = Callable[[Sequence[TaskId], TopicPartition, int], int | None]
 """The end of a partition after each of these tasks had nothing to read, at some moment since a time; or None."""
 
 
-class _Read(NamedTuple):
+_MOST_REMEMBERED = 1000
+"""An even number. Times are remembered until they count. While a task with unread records is waited for, which may
+take days, more and more of those in between are left out; the last one stays."""
+
+
+class Read(NamedTuple):
     """One of the partitions that the task reads."""
 
     partition: TopicPartition
     place: Place
 
 
+class Age(NamedTuple):
+    """For which times origins that have caught up are not waited for."""
+
+    time: int = -1
+    """Up to this one: it was seen long ago."""
+    passed_over: bool = False
+    """For all."""
+
+
+Ages = tuple[Age, ...]
+"""Those of all horizons of a task."""
+
+
 class TimeHorizon:
     """That of nodes below the same sources. The bound stays where it is until `follow`."""
 
-    def __init__(self, bound: Bound, inputs: list[_Read], patience: int) -> None:
+    def __init__(self, bound: Bound, inputs: list[Read], patience: int) -> None:
         self.bound = bound
         self._inputs = inputs
         self._patience = patience
@@ -42,23 +60,35 @@ class TimeHorizon:
         """When later times were seen in the rows, by the wall clock, and these times; both ascend."""
         self._latest = -1
         """The last of them."""
-        self._aged = -1
-        """The last one that was seen so long ago that origins which have caught up are not waited for."""
-        self._passed_over = False
-        """Whether they are not waited for at all."""
+        self.found = self._age = Age()
+        """What is found of the silent origins counts from the next `follow` on."""
+        self._committed = (bound.horizon, self._age)
 
     @property
-    def time(self) -> int:
+    def moves(self) -> bool:
+        return self._time(self.found) != self.bound.horizon
+
+    def follow(self, age: Age) -> None:
+        self._age = age
+        self.bound.horizon = self._time(age)
+
+    def commit(self) -> None:
+        self._committed = self.bound.horizon, self._age
+
+    def rollback(self) -> None:
+        self.bound.horizon, self._age = self._committed
+
+    def _time(self, age: Age) -> int:
         """By what is known now."""
         known = [one.place.origins.known for one in self._inputs if one.place.origins is not None]
         behind = min([one.behind for one in known], default=FOREVER)
-        if not known or self._passed_over:
+        if not known or age.passed_over:
             return behind
-        return min(behind, max(self._aged, min([one.lowest for one in known])))
+        return min(behind, max(age.time, min([one.lowest for one in known])))
 
     def waited_for(self, unread: Unread) -> WaitedFor | None:
         """The origin that holds the bound where it is."""
-        horizon = self.time
+        horizon = self._time(self._age)
         origins = [one.place.origins for one in self._inputs if one.place.origins is not None]
         behind = [one for one in origins if one.known.behind <= horizon]
         slowest = min(behind or origins, key=lambda one: one.known.lowest, default=None)
@@ -67,26 +97,22 @@ class TimeHorizon:
     def age(self, now: int, written_until: WrittenUntil) -> None:
         """Origins that have caught up, and have nothing to read, are not waited for any longer."""
         if not self._patience:
-            self._passed_over = all(self._all_read(one, FOREVER, now, written_until) for one in self._inputs)
+            self.found = Age(passed_over=all(self._all_read(i, FOREVER, now, written_until) for i in self._inputs))
             return
         latest = max([one.place.time for one in self._inputs], default=-1)
         if latest > self._latest:
             self._latest = latest
             self._history.append((now, latest))
+            if len(self._history) > _MOST_REMEMBERED:
+                self._history = deque([one for place, one in enumerate(self._history) if place % 2 == 0])
         while self._history and self._history[0][0] <= now - self._patience:
             since, seen = self._history[0]
             if not all(self._all_read(one, seen, since + self._patience, written_until) for one in self._inputs):
                 return
             self._history.popleft()
-            self._aged = seen
+            self.found = Age(seen)
 
-    def forget_age(self) -> None:
-        """After a rollback: rows that are processed again are not late because of the time that has passed."""
-        self._history.clear()
-        self._latest = self._aged = -1
-        self._passed_over = False
-
-    def _all_read(self, one: _Read, time: int, since: int, written_until: WrittenUntil) -> bool:
+    def _all_read(self, one: Read, time: int, since: int, written_until: WrittenUntil) -> bool:
         """Whether the silent origins of an input had nothing to read, and all that they wrote has been processed."""
         origins = one.place.origins
         silent = origins.silent(time) if origins is not None else []
@@ -114,8 +140,10 @@ class Horizons:
         self.retimed = _retimed(subtopology.nodes)
         """The nodes whose rows may be older than others before them although all records are in order."""
         self._patience = patience
-        self._inputs: dict[str, list[_Read]] = {source.name: [] for source in subtopology.sources}
+        self._inputs: dict[str, list[Read]] = {source.name: [] for source in subtopology.sources}
         self._horizons: dict[frozenset[str], TimeHorizon] = {}
+        self.left_behind = False
+        """Whether clocks have not followed the bounds: at the last commit, their task had only heard of them."""
         self.held_since: int | None = None
         """By the wall clock, since when there have been rows past the stream time, and it has not moved."""
         self._held_at = -1
@@ -123,7 +151,7 @@ class Horizons:
 
     def read(self, source: str, partition: TopicPartition, place: Place) -> None:
         """The task reads this partition. Before any node is opened."""
-        self._inputs[source].append(_Read(partition, place))
+        self._inputs[source].append(Read(partition, place))
         self.waits = self.waits or place.origins is not None
         self._add(frozenset(self._inputs), self.whole)
 
@@ -137,18 +165,26 @@ class Horizons:
         """Whether a horizon moves: by what origins announced, or because some have been silent for so long."""
         for horizon in self._horizons.values():
             horizon.age(now, written_until)
-        return any(horizon.time != horizon.bound.horizon for horizon in self._horizons.values())
+        return self.left_behind or any(horizon.moves for horizon in self._horizons.values())
 
-    def follow(self) -> None:
-        """Move the bounds to what is known of the origins: usually forward, but back after a rollback."""
-        for horizon in self._horizons.values():
-            horizon.bound.horizon = horizon.time
+    @property
+    def found(self) -> Ages:
+        """What is found of the origins that have been silent."""
+        return tuple(horizon.found for horizon in self._horizons.values())
 
-    def go_back(self) -> None:
-        """After a rollback."""
+    def follow(self, ages: Ages) -> None:
+        """Move the bounds to what is known of the origins, and was found then of those that have been silent."""
+        self.left_behind = False
+        for horizon, age in zip(self._horizons.values(), ages, strict=True):
+            horizon.follow(age)
+
+    def commit(self) -> None:
         for horizon in self._horizons.values():
-            horizon.forget_age()
-        self.follow()
+            horizon.commit()
+
+    def rollback(self) -> None:
+        for horizon in self._horizons.values():
+            horizon.rollback()
 
     def note(self, stream_time: OperatorClock, now: int) -> None:
         """Remember since when stream time is held back."""

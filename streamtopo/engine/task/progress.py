@@ -96,7 +96,8 @@ class Progress:
         place = self.places[partition] = Place(position.offset)
         known = orjson.loads(position.metadata) if position.metadata else {}
         if origins:
-            place.origins = Origins(origins, recalled(origins, known.get("origins"), older=bool(known)))
+            older = bool(known) and "origins" not in known
+            place.origins = Origins(origins, recalled(origins, known.get("origins"), older=older))
         if known:
             place.time = known["partition"]
             self.stream_time.reach(known["time"])
@@ -200,8 +201,10 @@ class Progress:
 
 
 def _metadata(place: Place, memory: dict[str, Any]) -> str:
-    known = {"partition": place.time, **memory}
-    if place.origins is not None and (packed := packed_origins(place.origins)) is not None:
+    known: dict[str, Any] = {"partition": place.time, **memory}
+    if place.origins is None:
+        known["origins"] = None  # there are none; if there are some later, they are waited for
+    elif (packed := packed_origins(place.origins)) is not None:
         known["origins"] = packed
     return orjson.dumps(known).decode()
 

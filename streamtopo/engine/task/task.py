@@ -12,7 +12,7 @@ from streamtopo.engine.program.punctuation import Schedule
 from streamtopo.engine.program.stations import Failure
 from streamtopo.engine.task.ahead import ANY, ClockLimit, limit_of, warn_of_clock
 from streamtopo.engine.task.context import TaskContext
-from streamtopo.engine.task.horizons import Horizons
+from streamtopo.engine.task.horizons import Ages, Horizons
 from streamtopo.engine.task.inputs import Input, Reject
 from streamtopo.engine.task.options import TaskId, TaskOptions
 from streamtopo.engine.task.patience import Patience
@@ -95,6 +95,9 @@ class Task:
         self.progress.write()
         self.progress.commit()
         self._begin()
+        self.horizons.follow(self.horizons.found)
+        self.horizons.commit()
+        self.horizons.left_behind = self.progress.stream_time.behind or self.progress.clocks.behind
         self.horizons.limit(bound := self.horizons.ahead.latest(now := self._options.wall_clock()))
         if self.progress.clocks.times() and self.progress.time > bound:
             warn_of_clock(str(self.id), self.progress.time, now)
@@ -164,9 +167,9 @@ class Task:
         self.horizons.limit(max(self.horizons.whole.time, time))
         self._program.advance(time)
 
-    def follow_horizon(self) -> None:
+    def follow_horizon(self, ages: Ages) -> None:
         """The tasks that write its repartition topics have got further: move all clocks that were held back."""
-        self.horizons.follow()
+        self.horizons.follow(ages)
         self.progress.stream_time.catch_up()
         if self.progress.clocks.catch_up():
             self.progress.moved()
@@ -225,6 +228,7 @@ class Task:
         for one in self.inputs.values():
             one.rejected = [failed for failed in one.rejected if failed.offset >= one.place.offset]
         self.progress.commit()
+        self.horizons.commit()
 
     def rollback(self, *, hold_back: bool = True) -> None:
         """Undo everything since the last commit; rows that wait in the inputs stay there.
@@ -236,6 +240,7 @@ class Task:
             state.rollback(hold_back=hold_back)
         self._opened.close()
         self.progress.rollback()
+        self.horizons.rollback()
         self._begin()
 
     def close(self) -> None:
@@ -253,7 +258,6 @@ class Task:
             before_sending=self._check,
         )
         self._opened.callback(self._program.close)
-        self.horizons.go_back()
 
     def _new_context(self) -> TaskContext:
         return TaskContext(

@@ -34,7 +34,7 @@ class RepartitionTopics:
         now = self._now()
         moves = task.horizons.hear(now, self._unread.written_until)
         if moves:
-            do(HorizonEntry(task))
+            do(HorizonEntry(task, task.horizons.found))
         self.held_back.note(task, now)
         return moves
 

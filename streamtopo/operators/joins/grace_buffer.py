@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from streamtopo.operators.joins.lookup import Lookup
 from streamtopo.records import Chunk, Headers, PlacedPuts, emissions
 from streamtopo.serdes import BYTES, Serde
 from streamtopo.steps import WatchingStep
@@ -106,8 +107,9 @@ def _in_place(chunk: Chunk, places: list[int], gone: list[BufferedRecord]) -> Ch
 class Buffered(WatchingStep):
     """A join whose records wait in a buffer before they are joined."""
 
-    def __init__(self, buffer: Buffer, join: WatchingStep) -> None:
+    def __init__(self, buffer: Buffer, lookup: Lookup, join: WatchingStep) -> None:
         self._buffer = buffer
+        self._lookup = lookup
         self._join = join
 
     def process_watching(self, chunk: Chunk, puts: Sequence[PlacedPuts]) -> Chunk:
@@ -119,8 +121,10 @@ class Buffered(WatchingStep):
         return self._buffer.stream_time
 
     def advance(self, moment: Chunk) -> Chunk:
+        """No version has been removed that a record waits for: the grace is not longer than the history."""
         gone = self._buffer.advance(moment)
-        return self._join.process(gone) if len(gone) else gone
+        with self._lookup.whole_history():
+            return self._join.process(gone) if len(gone) else gone
 
 
 def buffer_store(name: str, key: Serde, value: Serde) -> StoreSpec:

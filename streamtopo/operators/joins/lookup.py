@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -158,6 +159,8 @@ class VersionedRows(KeptRows):
     def __init__(self, state: State, clock: OperatorClock) -> None:
         super().__init__(state)
         self.as_of: int | None = None
+        self.whole = False
+        """Whether versions are found that are older than the history, but have not been removed."""
         self._clock = clock
         self._time = -1
         """The time of the store at the row that looks up others."""
@@ -175,9 +178,8 @@ class VersionedRows(KeptRows):
         row = super().get(index, key)
         if row is None:
             return None
-        found = (
-            latest(row[0]) if self.as_of is None else as_of(row[0], self.as_of, self._time - self.state.spec.retention)
-        )
+        oldest = -1 if self.whole else self._time - self.state.spec.retention
+        found = latest(row[0]) if self.as_of is None else as_of(row[0], self.as_of, oldest)
         return found and (private(found.value), found.timestamp)
 
 
@@ -214,6 +216,17 @@ class Lookup:
             get = self._get_as_of(chunk.timestamps)
             return [get(place, key) for place, key in in_order]
         return [None if place is None else self._get(place, key) for place, key in in_order]
+
+    @contextmanager
+    def whole_history(self) -> Iterator[None]:
+        """Stream time has jumped: what was in the history before is found."""
+        for kept in self._versioned:
+            kept.whole = True
+        try:
+            yield
+        finally:
+            for kept in self._versioned:
+                kept.whole = False
 
     def _begin(self, index: list[Hashable], wanted: list[Any], puts: Sequence[PlacedPuts]) -> None:
         found = set(index) - {None}

@@ -1,0 +1,199 @@
+"""Time behind repartition topics goes on after crashes, rollbacks, failures, and records from the future."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import Any
+
+import pytest
+
+from streamtopo import Processor, Record, StreamsBuilder, Topology, Windows
+from streamtopo.engine.task.horizons import Read, TimeHorizon
+from streamtopo.engine.task.options import TaskId
+from streamtopo.engine.task.origins import Known, Origins
+from streamtopo.engine.task.progress import Place
+from streamtopo.engine.worker.worker import Worker
+from streamtopo.logs import CommitResult, Topic
+from streamtopo.logs.memory import MemoryLog, MemoryMember
+from streamtopo.records import Columns, TopicPartition
+from streamtopo.stores.backends.memory import MemoryStore
+from streamtopo.testing import Cluster, Driver, DriverRecord, seeds
+from streamtopo.topology.clocks import Bound
+from streamtopo.windows import FOREVER
+
+KEYS = "abcdef"
+
+
+class Unchanged(Processor):
+    def process(self, record: Record) -> None:
+        self.context.forward(record)
+
+
+def checked(value: str) -> str:
+    if value == "bad":
+        raise ValueError(value)
+    return value
+
+
+def closing(*, processor: bool = False, check_windows: bool = False) -> Topology:
+    """Values become keys, in windows of a second that come out when they close."""
+    builder = StreamsBuilder("closing")
+    values = builder.stream("in", value=str).filter(lambda _, value: value != "nobody")
+    if processor:
+        values = values.process(Unchanged, value=str)
+    windows = values.group_by(lambda _, value: value, key=str).windowed_by(Windows.tumbling("1s"), emit="on_close")
+    closed = windows.count().to_stream(lambda window, _: window.key, key=str)
+    closed.to("out")
+    if check_windows:
+        closed.map(lambda key, _: (key, checked(key)), value=str).to("checked")
+    else:
+        values.map_values(checked).to("checked")
+    return builder.build()
+
+
+class Killed(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("kill_after", range(1, 8))
+def test_a_task_whose_last_mark_was_committed_before_its_clocks_moved(
+    kill_after: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker commits in the middle of a turn: some of its tasks have read marks, but not followed them."""
+    log, commits = MemoryLog(), iter(range(1, 1000))
+    for topic in ("in", "out", "checked"):
+        log.create(Topic(topic, 2))
+    commit = MemoryMember.commit
+
+    def killed_after(member: MemoryMember, positions: Any) -> CommitResult:
+        result = commit(member, positions)
+        if next(commits) == kill_after:
+            member.evict()
+            raise Killed
+        return result
+
+    monkeypatch.setattr(MemoryMember, "commit", killed_after)
+
+    def start() -> Worker:
+        stores = lambda *_: MemoryStore()  # noqa: E731
+        return Worker(closing(), log, stores, now=lambda: 0, max_ahead=None, cache=0, commit_interval=0, commit_pause=0)
+
+    def work(worker: Worker) -> Worker:
+        for _ in range(30):
+            try:
+                worker.run_once()
+            except Killed:
+                worker = start()
+        return worker
+
+    def send(values: str | list[str], time: int, partition: int) -> None:
+        columns = Columns([None] * len(values), [value.encode() for value in values], [time] * len(values))
+        log.append(TopicPartition("in", partition), columns)
+
+    send(KEYS, 500, 0)
+    send(KEYS, 2000, 0)
+    worker = work(start())
+    send(["nobody"], 2000, 1)
+    work(worker)
+    assert sum(log.end(TopicPartition("out", partition)) for partition in (0, 1)) == len(KEYS)
+
+
+def test_records_that_fail_do_not_make_silent_partitions_count_again() -> None:
+    driver = Driver(closing(), partitions=2, origin_idle="500ms", on_error="skip")
+    driver.send("in", "a", timestamp=1000, partition=1)
+    for number in range(100):
+        driver.send("in", "a", timestamp=2000 + number * 100, partition=0)
+        if number % 3 == 0:
+            driver.send("in", "bad", timestamp=2000 + number * 100, partition=0)
+        driver.advance(wall_clock_ms=100)
+    assert len(driver.read("out")) == 10
+
+
+@pytest.mark.parametrize("origin_idle", [0, 500])
+def test_windows_that_cannot_be_closed_are_not_tried_in_each_turn(origin_idle: int) -> None:
+    driver = Driver(closing(check_windows=True), partitions=2, on_error="skip", origin_idle=origin_idle)
+    driver.send_all(DriverRecord("in", None, value, time, 0, ()) for time in (0, 1000) for value in ("bad", "a", "b"))
+    for _ in range(5):
+        driver.advance(wall_clock_ms=1000)
+    assert 0 < driver.worker.skipped < 10
+
+
+@pytest.mark.parametrize("seed", seeds(5))
+def test_a_record_from_the_future_before_a_processor_leaves_its_partition_where_it_is(seed: int) -> None:
+    topology = closing(processor=True)
+    with Cluster(topology, workers=2, partitions=2, seed=seed, faults=False, max_ahead="1h", chunk=5) as cluster:
+        cluster.send("in", "a", timestamp=10**9, partition=0)
+        for number in range(200):
+            cluster.send("in", "a", timestamp=number * 100, partition=number % 2)
+        cluster.run()
+        assert cluster.dropped == {}
+
+
+def test_what_is_remembered_while_a_task_with_unread_records_is_waited_for() -> None:
+    """For a weekend; then all that was seen before counts at once, and what was seen last half a second later."""
+    ids = [TaskId(0, 0), TaskId(0, 1)]
+    place = Place(0, origins=Origins(ids, Known((0, 0), (False, True))))
+    horizon = TimeHorizon(Bound(), [Read(TopicPartition("in", 0), place)], 500)
+    for now in range(0, 50_000, 10):
+        place.time = now
+        horizon.age(now, lambda *_: None)
+    assert len(horizon._history) <= 1000
+    assert place.origins is not None
+    place.origins.known = Known((FOREVER, 0), (False, True))
+    horizon.age(50_000, lambda *_: 0)
+    horizon.follow(horizon.found)
+    assert 49_000 < horizon.bound.horizon <= 49_500
+    horizon.age(50_490, lambda *_: 0)
+    horizon.follow(horizon.found)
+    assert horizon.bound.horizon == 49_990
+
+
+def test_partitions_that_match_a_pattern_later_are_waited_for() -> None:
+    """While the tasks behind the repartition topic are open."""
+    builder = StreamsBuilder("matching")
+    values = builder.stream(re.compile("in-.*"), value=str).select_key(lambda _, value: value, key=str)
+    values.repartition(partitions=2).group_by_key().windowed_by(Windows.tumbling("1s")).count()
+    log = MemoryLog()
+    log.create(Topic("in-a", 1))
+    worker = Worker(builder.build(), log, lambda *_: MemoryStore(), max_ahead=None, chunk=10, commit_pause=0)
+
+    def send(topic: str, partition: int, time: int) -> None:
+        log.append(TopicPartition(topic, partition), Columns([None], [b"a"], [time]))
+
+    def work() -> None:
+        while worker.run_once() or not worker.commit():
+            pass
+
+    send("in-a", 0, 0)
+    work()
+    log.create(Topic("in-b", 4))
+    deadline = time.monotonic() + 10
+    while worker.plan.tasks[0] < 4 and time.monotonic() < deadline:
+        work()
+    for number in range(400):
+        send("in-b", number % 4, number * 100)
+    work()
+    assert worker.metrics().records > 400
+    assert worker.metrics().dropped == {}
+    worker.close()
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 10_000])
+def test_records_that_wait_for_a_versioned_table_find_its_history_when_time_jumps(chunk: int) -> None:
+    """On a backlog, time behind the repartition topics moves by more than the history at once."""
+    builder = StreamsBuilder("priced")
+    sales, prices = (
+        builder.stream(topic, key=str, value=int).select_key(lambda key, _: key, key=str).repartition()
+        for topic in ("sales", "prices")
+    )
+    table = prices.to_table(versioned="10s")
+    sales.join(table, lambda sale, price: [sale, price], grace="5s", value=list).to("priced")
+    driver = Driver(builder.build(), partitions=2, chunk=chunk)
+    driver.send_all(
+        DriverRecord(topic, "tea", second, second * 1000 + place, second % 2, ())
+        for second in range(100)
+        for place, topic in enumerate(("prices", "sales"))
+    )
+    driver.send_all(DriverRecord("sales", "end", 0, 200_000, partition, ()) for partition in (0, 1))
+    assert sorted(value for _, value in driver.read("priced")) == [[second, second] for second in range(100)]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import time
+from collections import Counter
 from collections.abc import Collection, Mapping
+from random import Random
 from typing import Any
 
 import pytest
 
-from streamtopo import Processor, Record, StreamsBuilder, Topology, Windows
+from streamtopo import Processor, Record, StreamsBuilder, Topology, Windows, until_window_closes
 from streamtopo.engine.task.horizons import Read, TimeHorizon
 from streamtopo.engine.task.options import TaskId
 from streamtopo.engine.task.origins import Known, Origins
@@ -231,3 +233,27 @@ def test_all_tasks_learn_that_a_partition_is_silent_while_the_others_are_busy() 
     assert len(behind) == 8
     assert min(behind) > 4000
     worker.close()
+
+
+@pytest.mark.parametrize("seed", seeds(40))
+def test_windows_close_with_the_updates_that_a_cache_holds_back(seed: int) -> None:
+    random = Random(seed)
+    builder = StreamsBuilder("cached")
+    values = builder.stream("in", value=str).select_key(lambda _, value: value, key=str).repartition()
+    counts = values.group_by_key().windowed_by(Windows.hopping("3s", every="1s", grace="2s")).count()
+    closed = counts.suppress(until_window_closes()).to_stream()
+    closed.map(lambda window, count: (f"{window.key} {window.start}", count), key=str, value=int).to("out")
+    driver = Driver(builder.build(), partitions=3, cache=10_000_000, chunk=random.choice([1, 2, 7]))
+    times = sorted(random.randrange(100_000) for _ in range(60))
+    sent = [DriverRecord("in", None, random.choice("ab"), time, random.randrange(3), ()) for time in times]
+    cut = random.randrange(60)
+    for some in (sent[:cut], sent[cut:]):
+        driver.send_all(some)
+    driver.send_all(DriverRecord("in", None, value, 200_000, n, ()) for value in "ab" for n in range(3))
+    expected = Counter(
+        f"{one.value} {start}"
+        for one in sent
+        for start in range(one.timestamp // 1000 * 1000, -1, -1000)
+        if start > one.timestamp - 3000
+    )
+    assert sorted(driver.read("out")) == sorted(expected.items())

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import re
 import time
+from collections import Counter
+from collections.abc import Collection, Mapping
+from random import Random
 from typing import Any
 
 import pytest
 
-from streamtopo import Processor, Record, StreamsBuilder, Topology, Windows
+from streamtopo import Processor, Record, StreamsBuilder, Topology, Windows, until_window_closes
 from streamtopo.engine.task.horizons import Read, TimeHorizon
 from streamtopo.engine.task.options import TaskId
 from streamtopo.engine.task.origins import Known, Origins
 from streamtopo.engine.task.progress import Place
 from streamtopo.engine.worker.worker import Worker
-from streamtopo.logs import CommitResult, Topic
+from streamtopo.logs import CommitResult, GroupProgress, Topic
 from streamtopo.logs.memory import MemoryLog, MemoryMember
 from streamtopo.records import Columns, TopicPartition
 from streamtopo.stores.backends.memory import MemoryStore
@@ -197,3 +200,60 @@ def test_records_that_wait_for_a_versioned_table_find_its_history_when_time_jump
     )
     driver.send_all(DriverRecord("sales", "end", 0, 200_000, partition, ()) for partition in (0, 1))
     assert sorted(value for _, value in driver.read("priced")) == [[second, second] for second in range(100)]
+
+
+class SlowLog(MemoryLog):
+    """Answers questions about progress after 5 ms."""
+
+    now = 0
+
+    def progress(self, group: str, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, GroupProgress]:
+        self.now += 5
+        return super().progress(group, partitions)
+
+
+def test_all_tasks_learn_that_a_partition_is_silent_while_the_others_are_busy() -> None:
+    """Each of them has to find out; what one finds out must not undo what the others know, nor take all the looks."""
+    log, now = SlowLog(), 0
+    for topic in ("in", "out", "checked"):
+        log.create(Topic(topic, 8))
+    stores = lambda *_: MemoryStore()  # noqa: E731
+    clock = lambda: log.now  # noqa: E731
+    worker = Worker(
+        closing(), log, stores, now=clock, steady=clock, max_ahead=None, commit_interval=1000, commit_pause=10
+    )
+    while log.now < 5000:
+        log.now += 2
+        while now <= log.now:
+            for partition in range(1, 8):
+                log.append(TopicPartition("in", partition), Columns([None], [b"%d" % (now // 5 % 50)], [now]))
+            now += 5
+        worker.run_once()
+    behind = [task.progress.time for task in worker.tasks.values() if task.horizons.waits]
+    assert len(behind) == 8
+    assert min(behind) > 4000
+    worker.close()
+
+
+@pytest.mark.parametrize("seed", seeds(40))
+def test_windows_close_with_the_updates_that_a_cache_holds_back(seed: int) -> None:
+    random = Random(seed)
+    builder = StreamsBuilder("cached")
+    values = builder.stream("in", value=str).select_key(lambda _, value: value, key=str).repartition()
+    counts = values.group_by_key().windowed_by(Windows.hopping("3s", every="1s", grace="2s")).count()
+    closed = counts.suppress(until_window_closes()).to_stream()
+    closed.map(lambda window, count: (f"{window.key} {window.start}", count), key=str, value=int).to("out")
+    driver = Driver(builder.build(), partitions=3, cache=10_000_000, chunk=random.choice([1, 2, 7]))
+    times = sorted(random.randrange(100_000) for _ in range(60))
+    sent = [DriverRecord("in", None, random.choice("ab"), time, random.randrange(3), ()) for time in times]
+    cut = random.randrange(60)
+    for some in (sent[:cut], sent[cut:]):
+        driver.send_all(some)
+    driver.send_all(DriverRecord("in", None, value, 200_000, n, ()) for value in "ab" for n in range(3))
+    expected = Counter(
+        f"{one.value} {start}"
+        for one in sent
+        for start in range(one.timestamp // 1000 * 1000, -1, -1000)
+        if start > one.timestamp - 3000
+    )
+    assert sorted(driver.read("out")) == sorted(expected.items())

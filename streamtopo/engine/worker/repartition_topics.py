@@ -28,11 +28,14 @@ class RepartitionTopics:
         self._purging = Purging(topology, log, options.steady_clock)
 
     def follow_horizon(self, task: Task, do: Callable[[Entry], None]) -> bool:
-        """Let the clocks of a task go as far as the tasks before it have got; true if the horizon moves."""
+        """Let the clocks of a task go as far as the tasks before it have got; true if the horizon moves.
+
+        With a record cache that is right after a commit.
+        """
         if not task.horizons.waits:
             return False
         now = self._now()
-        moves = task.horizons.hear(now, self._unread.written_until)
+        moves = task.horizons.hear(now, self._unread.written_until) and not task.holds_back
         if moves:
             do(HorizonEntry(task, task.horizons.found))
         self.held_back.note(task, now)

@@ -35,8 +35,11 @@ class UnreadSources:
         """When each task was last found to have nothing to read, by the wall clock."""
         self._unread: dict[TaskId, tuple[int, frozenset[TopicPartition]]] = {}
         """If it, or a task before it, had unread records then: when that was, and what was unread."""
-        self._ends: dict[TopicPartition, tuple[int, int]] = {}
-        """When the end of a partition was looked up last, and this end."""
+        self._ends: dict[TopicPartition, tuple[Mapping[TaskId, int], int]] = {}
+        """The end of a partition when it was looked up last, and until when tasks were known to have read all then."""
+        self._asked: dict[TopicPartition, Collection[TaskId]] = {}
+        """What could not be answered since the last look. The next one is for all: the first task that asks then must
+        not be the only one that ever gets an answer."""
         self._look: Thread | None = None
 
     def written_until(self, origins: Collection[TaskId], partition: TopicPartition, since: int) -> int | None:
@@ -45,9 +48,11 @@ class UnreadSources:
         What they write of the records until then is before this end. None if that is not so, or not known: ask again.
         """
         found = self._found(origins, partition, since) if self._waits else None
-        if found is None and self._spacing.due and (self._look is None or not self._look.is_alive()):
-            self._begin(origins, partition)
-            found = self._found(origins, partition, since)
+        if found is None:
+            self._asked[partition] = origins
+            if self._spacing.due and (self._look is None or not self._look.is_alive()):
+                self._begin()
+                found = self._found(origins, partition, since)
         return found
 
     def unread(self, since: int) -> Mapping[TaskId, frozenset[TopicPartition]]:
@@ -56,26 +61,25 @@ class UnreadSources:
         return {id: partitions for id, (looked_at, partitions) in found.items() if looked_at >= since}
 
     def _found(self, origins: Collection[TaskId], partition: TopicPartition, since: int) -> int | None:
-        times = [self._all_read.get(id, -1) for id in origins]
-        looked_at, end = self._ends.get(partition, (-1, 0))
-        return end if min(times) >= since and looked_at >= max(times) else None
+        all_read, end = self._ends.get(partition, ({}, 0))
+        return end if min(all_read.get(id, -1) for id in origins) >= since else None
 
-    def _begin(self, origins: Collection[TaskId], partition: TopicPartition) -> None:
+    def _begin(self) -> None:
+        asked, self._asked = self._asked, {}
         if self._log.one_machine:
-            self._ask(origins, partition)
+            self._ask(asked)
             return
-        self._look = Thread(target=self._ask, args=(origins, partition), name="unread sources", daemon=True)
+        self._look = Thread(target=self._ask, args=(asked,), name="unread sources", daemon=True)
         self._look.start()
 
-    def _ask(self, origins: Collection[TaskId], partition: TopicPartition) -> None:
+    def _ask(self, asked: Mapping[TopicPartition, Collection[TaskId]]) -> None:
         began = self._now()
-        read = {id: self._tasks.partitions_before(id) for id in origins}
+        read = {id: self._tasks.partitions_before(id) for id in set[TaskId]().union(*asked.values())}
         try:
             with self._spacing.look():
-                found = self._log.progress(self._group, frozenset([partition]).union(*read.values()))
+                found = self._log.progress(self._group, frozenset(asked).union(*read.values()))
         except LogError:
             return  # the worker itself reports that; until then nothing is known
-        self._ends[partition] = began, found[partition].end
         for id, partitions in read.items():
             unread = frozenset(one for one in partitions if found[one].position < found[one].end)
             if unread:
@@ -83,3 +87,6 @@ class UnreadSources:
             else:
                 self._unread.pop(id, None)
                 self._all_read[id] = began
+        all_read = self._all_read.copy()
+        for partition in asked:
+            self._ends[partition] = all_read, found[partition].end

@@ -73,9 +73,6 @@ class Task:
         self._options = options
         self._round_size = min([options.chunk, *_limits(subtopology)])
         """The largest number of rows in a round."""
-        self._caches = options.cache > 0 and any(spec.cached for spec in subtopology.stores)
-        self._worked = False
-        """Whether anything was done since the last commit."""
         self._rejected: list[FailedRecord] = []
         """Records on which steps failed since the last commit."""
         self.context = self._new_context()
@@ -145,14 +142,8 @@ class Task:
 
     # -- processing
 
-    @property
-    def holds_back(self) -> bool:
-        """Whether caches may hold rows back until the commit: windows must not close without them."""
-        return self._caches and self._worked
-
     def run(self, round: Round, *, fresh: bool = False) -> None:
         """Pass the rows of a round through the program; `fresh` if they have been through it before."""
-        self._worked = True
         self.horizons.limit(round.bound)
         self.progress.moved()
         shape = self._program.shape
@@ -171,7 +162,6 @@ class Task:
 
     def advance(self, time: int) -> None:
         """Move stream time forward without a record."""
-        self._worked = True
         self.progress.moved()
         self.progress.stream_time.reach(time)
         self.horizons.limit(max(self.horizons.whole.time, time))
@@ -182,12 +172,10 @@ class Task:
         self.horizons.follow(ages)
         self.progress.stream_time.catch_up()
         if self.progress.clocks.catch_up():
-            self._worked = True
             self.progress.moved()
             self._program.advance()
 
     def punctuate(self, schedule: Schedule, now: int) -> None:
-        self._worked = True
         schedule.passed(now)
         if schedule.clock == "wall_clock":
             self.horizons.limit(self.horizons.ahead.latest(now))
@@ -241,7 +229,6 @@ class Task:
             one.rejected = [failed for failed in one.rejected if failed.offset >= one.place.offset]
         self.progress.commit()
         self.horizons.commit()
-        self._worked = False
 
     def rollback(self, *, hold_back: bool = True) -> None:
         """Undo everything since the last commit; rows that wait in the inputs stay there.
@@ -249,7 +236,6 @@ class Task:
         Without `hold_back` caches hold nothing back until the next commit, so that a failure shows at its record.
         """
         self._rejected = []
-        self._worked = False
         for state in self.states.values():
             state.rollback(hold_back=hold_back)
         self._opened.close()

@@ -30,12 +30,12 @@ class RepartitionTopics:
     def follow_horizon(self, task: Task, do: Callable[[Entry], None]) -> bool:
         """Let the clocks of a task go as far as the tasks before it have got; true if the horizon moves.
 
-        With a record cache that is right after a commit.
+        Windows must not close without the updates that a record cache holds back: then it moves right after a commit.
         """
         if not task.horizons.waits:
             return False
         now = self._now()
-        moves = task.horizons.hear(now, self._unread.written_until) and not task.holds_back
+        moves = task.horizons.hear(now, self._unread.written_until) and not _holds_back(task)
         if moves:
             do(HorizonEntry(task, task.horizons.found))
         self.held_back.note(task, now)
@@ -52,3 +52,10 @@ class RepartitionTopics:
     def committed(self) -> None:
         self._announcements.committed()
         self._purging.after_commit(self._tasks.ready.values())
+
+
+def _holds_back(task: Task) -> bool:
+    """Whether a record cache holds updates back until the commit."""
+    return any(
+        state.forwarding.holds_back and (state.changes.last or state.changes.expired) for state in task.states.values()
+    )

@@ -61,12 +61,11 @@ class OperatorClock:
             self.catch_up()
         return self.time
 
-    def follow(self, times: list[int]) -> list[int]:
-        """Follow the times of several rows, one after the other; returns the clock's time at each row."""
-        return self.held_back(self.see(times))
-
     def see(self, times: list[int]) -> list[int]:
-        """The same without the horizon: the latest time seen at each row."""
+        """Note the times of several rows, one after the other; returns the latest time seen at each row.
+
+        `held_back` must follow: it moves the clock.
+        """
         seen = latest_so_far(times, self.seen)
         if seen and seen[-1] > self.bound.time:
             seen = latest_so_far(within(times, self.bound.time), self.seen)

@@ -27,10 +27,10 @@ def test_puts_beyond_the_bound_move_the_latest_row_but_not_expiry() -> None:
 def test_a_clock_stops_at_the_horizon_and_catches_up_when_it_moves() -> None:
     bound = Bound(time=100, horizon=10)
     clock = OperatorClock(bound=bound)
-    assert clock.follow([3, 8, 5, 12, 900, 11]) == [3, 8, 8, 10, 10, 10]
+    assert clock.held_back(clock.see([3, 8, 5, 12, 900, 11])) == [3, 8, 8, 10, 10, 10]
     assert (clock.time, clock.seen, clock.observe(7), clock.catch_up()) == (10, 12, 10, False)
     bound.horizon = 5
-    assert clock.follow([15]) == [10]  # a clock never goes back
+    assert clock.held_back(clock.see([15])) == [10]  # a clock never goes back
     bound.horizon = 13
     assert (clock.catch_up(), clock.time, clock.observe(14), clock.seen) == (True, 13, 13, 15)
     bound.horizon = 99
@@ -39,7 +39,8 @@ def test_a_clock_stops_at_the_horizon_and_catches_up_when_it_moves() -> None:
 
 def test_a_clock_that_is_held_back_remembers_what_it_has_seen() -> None:
     clocks = Clocks(Bound(horizon=10))
-    clocks.clock("late").follow([7, 20])
+    late = clocks.clock("late")
+    late.held_back(late.see([7, 20]))
     clocks.register("number").value = 4
     times = clocks.times()
     assert times == {"late": 10, "late/seen": 20, "number": 4}

@@ -39,16 +39,14 @@ class RoundEntry:
 
     def run(self, *, fresh: bool) -> None:
         self.task.run(self.round, fresh=fresh)
-        for schedule in _due_on_stream_time(self.task):
-            self.task.punctuate(schedule, self.task.progress.time)
+        _punctuate(self.task)
 
     def run_carefully(self, reject: Reject) -> None:
         for single in self.round.singles():
             (part,) = single.parts
             self.task.attempt(partial(self.task.run, single, fresh=True), part.failed, reject)
             self.task.passed(single)
-            for schedule in _due_on_stream_time(self.task):
-                _punctuate_carefully(self.task, schedule, self.task.progress.time, "stream time", reject)
+            _punctuate_each_carefully(self.task, reject)
 
 
 @dataclass(frozen=True)
@@ -82,15 +80,13 @@ class IdleEntry:
 
     def run(self, *, fresh: bool) -> None:
         self.task.advance(self.time)
-        for schedule in _due_on_stream_time(self.task):
-            self.task.punctuate(schedule, self.task.progress.time)
+        _punctuate(self.task)
 
     def run_carefully(self, reject: Reject) -> None:
         """If it fails, stream time is unchanged, and the wait starts again."""
         failed = _failed_call(self.task, f"idle until stream time {self.time}")
         self.task.attempt(partial(self.task.advance, self.time), failed, reject)
-        for schedule in _due_on_stream_time(self.task):
-            _punctuate_carefully(self.task, schedule, self.task.progress.time, "stream time", reject)
+        _punctuate_each_carefully(self.task, reject)
 
 
 @dataclass(frozen=True)
@@ -105,20 +101,29 @@ class HorizonEntry:
 
     def run(self, *, fresh: bool) -> None:
         self.task.follow_horizon(self.ages)
-        for schedule in _due_on_stream_time(self.task):
-            self.task.punctuate(schedule, self.task.progress.time)
+        _punctuate(self.task)
 
     def run_carefully(self, reject: Reject) -> None:
         """If it fails, clocks are where they were. They follow when the horizon moves on, or a record comes."""
         failed = _failed_call(self.task, "closing windows after the tasks before it got further")
         self.task.attempt(partial(self.task.follow_horizon, self.ages), failed, reject)
-        for schedule in _due_on_stream_time(self.task):
-            _punctuate_carefully(self.task, schedule, self.task.progress.time, "stream time", reject)
+        _punctuate_each_carefully(self.task, reject)
 
 
 def _due_on_stream_time(task: Task) -> Iterator[Schedule]:
     while schedule := task.due("stream_time", task.progress.time):
         yield schedule
+
+
+def _punctuate(task: Task) -> None:
+    """Make the calls that are due on stream time."""
+    for schedule in _due_on_stream_time(task):
+        task.punctuate(schedule, task.progress.time)
+
+
+def _punctuate_each_carefully(task: Task, reject: Reject) -> None:
+    for schedule in _due_on_stream_time(task):
+        _punctuate_carefully(task, schedule, task.progress.time, "stream time", reject)
 
 
 def _punctuate_carefully(task: Task, schedule: Schedule, now: int, clock: str, reject: Reject) -> None:

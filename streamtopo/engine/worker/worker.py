@@ -154,12 +154,7 @@ class Worker:
 
     def close(self) -> None:
         """Commit, close and leave the group, so that others can take over at once; also if the commit fails."""
-        with (
-            self._opened,
-            closing(self.globals),
-            closing(self._tasks),
-            self._all_or_nothing(),
-        ):
+        with self._opened, closing(self.globals), closing(self._tasks), self._all_or_nothing():
             self._commit_if_needed()
 
     def abandon(self) -> None:

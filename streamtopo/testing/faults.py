@@ -26,7 +26,7 @@ class Faults:
     lost_disk: float = 0.2
     """The part of the crashes in which the stores on the disk are lost too."""
     most: int = 12
-    """A run has up to so many faults; the seed decides how many."""
+    """The most faults in a run; the seed decides how many there are."""
     longest: Duration = "1d"
     """A pause, or the time until a worker is back, is between a millisecond and this long."""
     session: Duration = "10s"

@@ -15,11 +15,11 @@ from streamtopo.testing.processes import Killed, Process, Stage
 _TICKS = (0, 0, 0, 1, 3, 20, 100)
 """By how many milliseconds the clock moves after a turn."""
 _IDLE = 2
-"""A worker that had nothing to do so many times in a row has nothing to do until something changes."""
+"""A worker that had nothing to do this many times in a row has nothing to do until something changes."""
 _DURABLE_STEPS = 6
-"""A crash or a pause comes before one of so many durable steps, or after the turn if there are fewer."""
+"""A crash or a pause comes before one of the first durable steps, this many, or after the turn if there are fewer."""
 _FIRST_WAIT, _LONGEST_WAIT = 50, 3_600_000
-"""The clock moves by up to so many milliseconds while nobody has anything to do; each time by more."""
+"""The most milliseconds by which the clock moves while nobody has anything to do: at first, and at last."""
 _EXTRA = 100
 """The number of the first machine that joins besides those that are there from the start."""
 

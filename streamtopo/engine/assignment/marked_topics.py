@@ -37,8 +37,8 @@ class MarkedTopics:
 def marked_topics(topology: Topology, plan: Plan, *, waiting: bool) -> Mapping[str, Sequence[TaskId]]:
     """By the name in the log: the topics whose readers have clocks, and whose rows may come out of order.
 
-    One task writes rows in order, unless it reads such a topic itself. But who reads also another topic does not know
-    how far the task has got; that matters only to those that are `waiting` for tasks without new records.
+    One task writes rows in order, unless it reads such a topic itself. But a reader that also reads another topic does
+    not know how far this task has got. That matters only if readers are `waiting` for tasks without new records.
     """
     writers = _writers(topology, plan)
     timed = _timed(topology)

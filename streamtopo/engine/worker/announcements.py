@@ -19,7 +19,7 @@ Ends = Mapping[TopicPartition, int]
 
 
 _FEW = 16
-"""So many marks may be written with each commit. After more of them comes a pause of a millisecond for each."""
+"""This number of marks may be written with each commit. With more of them, a pause follows: a millisecond for each."""
 
 
 class Announcements:

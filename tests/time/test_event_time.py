@@ -33,10 +33,9 @@ def test_what_is_in_time_stays_in_time(name: str, seed: int) -> None:
     random = Random(f"{name} {seed}")
     partitions, way = random.choice([1, 2, 3, 4, 8]), random.choice(WAYS)
     ours, theirs = events(random, "in", partitions, way), others(name, random, partitions, way)
-    topology, faults = topology_of(name, random), random.random() < 0.7
-    with Cluster(
-        topology, workers=random.choice([1, 2, 3]), partitions=partitions, seed=seed, faults=faults
-    ) as cluster:
+    topology, workers, faults = topology_of(name, random), random.choice([1, 2, 3]), random.random() < 0.7
+    room = {"cache": random.choice([0, 0, 500, "10MB"]), "memory": random.choice([6, 200, "256MB"])}
+    with Cluster(topology, workers=workers, partitions=partitions, seed=seed, faults=faults, **room) as cluster:
         send_rows(cluster, name)
         send(cluster, [*ours, *theirs])
         cluster.run()

@@ -260,6 +260,8 @@ PROGRAMS: dict[str, Program] = {
 }
 ONCE = {"on close", "suppressed", "sessions on close", "closed twice"}
 """Each window comes once."""
+UPDATED_TWICE = {"foreign key"}
+"""With a cache, a row of the other table is found by orders before it is forwarded, and then updates them again."""
 
 
 def topology_of(name: str, random: Random) -> Topology:

@@ -7,7 +7,18 @@ from random import Random
 import pytest
 
 from streamtopo.testing import Cluster, seeds
-from tests.time.event_time import END, PROGRAMS, USERS, WAYS, Event, events, last_events, outcome, topology_of
+from tests.time.event_time import (
+    END,
+    PROGRAMS,
+    UPDATED_TWICE,
+    USERS,
+    WAYS,
+    Event,
+    events,
+    last_events,
+    outcome,
+    topology_of,
+)
 
 
 def others(name: str, random: Random, partitions: int, way: str) -> list[Event]:
@@ -34,7 +45,8 @@ def test_what_is_in_time_stays_in_time(name: str, seed: int) -> None:
     partitions, way = random.choice([1, 2, 3, 4, 8]), random.choice(WAYS)
     ours, theirs = events(random, "in", partitions, way), others(name, random, partitions, way)
     topology, workers, faults = topology_of(name, random), random.choice([1, 2, 3]), random.random() < 0.7
-    room = {"cache": random.choice([0, 0, 500, "10MB"]), "memory": random.choice([6, 200, "256MB"])}
+    caches = [0, 500, "10MB"] if name not in UPDATED_TWICE else [0]
+    room = {"cache": random.choice(caches), "memory": random.choice([6, 200, "256MB"])}
     with Cluster(topology, workers=workers, partitions=partitions, seed=seed, faults=faults, **room) as cluster:
         send_rows(cluster, name)
         send(cluster, [*ours, *theirs])

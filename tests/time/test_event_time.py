@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -46,7 +47,7 @@ def test_what_is_in_time_stays_in_time(name: str, seed: int) -> None:
     ours, theirs = events(random, "in", partitions, way), others(name, random, partitions, way)
     topology, workers, faults = topology_of(name, random), random.choice([1, 2, 3]), random.random() < 0.7
     caches = [0, 500, "10MB"] if name not in UPDATED_TWICE else [0]
-    room = {"cache": random.choice(caches), "memory": random.choice([6, 200, "256MB"])}
+    room: dict[str, Any] = {"cache": random.choice(caches), "memory": random.choice([6, 200, "256MB"])}
     with Cluster(topology, workers=workers, partitions=partitions, seed=seed, faults=faults, **room) as cluster:
         send_rows(cluster, name)
         send(cluster, [*ours, *theirs])

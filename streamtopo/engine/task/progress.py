@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
-
-import orjson
+from typing import NamedTuple
 
 from streamtopo.engine.program.punctuation import Punctuations
+from streamtopo.engine.task import metadata
 from streamtopo.engine.task.clocks import Clocks, latest_of, time_of
 from streamtopo.engine.task.options import TaskId
-from streamtopo.engine.task.origins import Known, Origins, WaitedFor, packed_origins, recalled, waited_for
+from streamtopo.engine.task.origins import Known, Origins, recalled
 from streamtopo.records import Position, TopicPartition
 from streamtopo.topology.clocks import Bound, OperatorClock
 from streamtopo.windows import FOREVER
@@ -94,7 +93,7 @@ class Progress:
         `origins` are the tasks that write this partition, if what they write may be out of order.
         """
         place = self.places[partition] = Place(position.offset)
-        known = orjson.loads(position.metadata) if position.metadata else {}
+        known = metadata.read(position.metadata)
         if origins:
             older = bool(known) and "origins" not in known
             place.origins = Origins(origins, recalled(origins, known.get("origins"), older=older))
@@ -102,7 +101,7 @@ class Progress:
             place.time = known["partition"]
             self.stream_time.reach(known["time"])
             self.stream_time.seen = max(self.stream_time.seen, known.get("seen", -1))
-            self.clocks.recall(clocks_in(position.metadata))
+            self.clocks.recall(known.get("clocks", {}))
             self.punctuations.recall(known["due"])
         return place
 
@@ -114,7 +113,10 @@ class Progress:
         }
         if self.stream_time.seen > self.time:
             memory["seen"] = self.stream_time.seen
-        return {partition: Position(place.offset, _metadata(place, memory)) for partition, place in self.places.items()}
+        return {
+            partition: Position(place.offset, metadata.written({"partition": place.time, **memory}, place.origins))
+            for partition, place in self.places.items()
+        }
 
     # -- stream time
 
@@ -198,43 +200,3 @@ class Progress:
         for partition, place in known.places.items():
             self.places[partition].restore(place)
         self.punctuations.restart(known.timetable)
-
-
-def _metadata(place: Place, memory: dict[str, Any]) -> str:
-    known: dict[str, Any] = {"partition": place.time, **memory}
-    if place.origins is None:
-        known["origins"] = None  # there are none; if there are some later, they are waited for
-    elif (packed := packed_origins(place.origins)) is not None:
-        known["origins"] = packed
-    return orjson.dumps(known).decode()
-
-
-class TimeInPosition(NamedTuple):
-    """What a position in a repartition topic says about the time of the task that reads it."""
-
-    time: int
-    """Its stream time."""
-    seen: int
-    """The latest time of a row: past `time` while that is held back."""
-    waited_for: WaitedFor
-
-    @property
-    def held_back(self) -> bool:
-        """Whether time waits for a task that writes this topic. It may wait for one that writes another."""
-        return self.seen > self.time and (self.waited_for.time is None or self.waited_for.time <= self.time)
-
-
-def time_in(metadata: str) -> TimeInPosition | None:
-    """None if the position says nothing about it, or was committed by another program."""
-    try:
-        known = orjson.loads(metadata)
-        time = known["time"]
-        return TimeInPosition(time, known.get("seen", time), waited_for(known["origins"], time))
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return None
-
-
-def clocks_in(metadata: str) -> dict[str, int]:
-    """The times of operators in the metadata of a position."""
-    clocks: dict[str, int] = orjson.loads(metadata).get("clocks", {}) if metadata else {}
-    return clocks

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from streamtopo.engine.program.punctuation import Punctuations
 from streamtopo.engine.task import metadata
 from streamtopo.engine.task.clocks import Clocks, latest_of, time_of
-from streamtopo.engine.task.options import TaskId
+from streamtopo.engine.task.options import TaskId, TaskOptions
 from streamtopo.engine.task.origins import Known, Origins, recalled
 from streamtopo.records import Position, TopicPartition
 from streamtopo.topology.clocks import Bound, OperatorClock
@@ -71,18 +71,18 @@ class ProgressSnapshot(NamedTuple):
 class Progress:
     """What a task remembers besides its stores. It is committed and rolled back together with them."""
 
-    def __init__(self, wall_clock: Callable[[], int], bound: Bound) -> None:
+    def __init__(self, options: TaskOptions, bound: Bound) -> None:
         self.stream_time = OperatorClock(bound=bound)
         self.clocks = Clocks(bound)
         self.places: dict[TopicPartition, Place] = {}
-        self.punctuations = Punctuations(wall_clock)
+        self.punctuations = Punctuations(options.wall_clock)
         self.dropped = Counter[str]()
         """The number of rows that operators dropped, by reason."""
         self.left_out = Counter[str]()
         """The number of records that were left out when they were read, by reason. A rollback does not undo this, as
         they are not read again."""
-        self._wall_clock = wall_clock
-        self._moved_at = wall_clock()
+        self._now = options.steady_clock
+        self._moved_at = self._now()
         self.committed = self.written = self._marked = self.snapshot()
 
     # -- positions in the log
@@ -127,11 +127,11 @@ class Progress:
 
     def moved(self) -> None:
         """Stream time has moved on, or could have."""
-        self._moved_at = self._wall_clock()
+        self._moved_at = self._now()
 
     def idle_time(self, patience: int) -> int | None:
-        """The stream time to move to, if there were no records for this long: it follows the wall clock."""
-        waited = self._wall_clock() - self._moved_at
+        """The stream time to move to, if there were no records for this long: it moves on by what has passed."""
+        waited = int(self._now() - self._moved_at)
         if any(not one.known.settled for one in self.origins()):
             return None
         return min(self.time + waited, FOREVER) if self.time >= 0 and waited >= patience else None

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from streamtopo.testing import Cluster, seeds
-from tests.time.event_time import END, PROGRAMS, USERS, WAYS, Event, events, last_events, outcome, topology_of
+from tests.time.event_time import LAST, PROGRAMS, USERS, WAYS, Event, events, last_events, outcome, topology_of
 
 
 def others(name: str, random: Random, partitions: int, way: str) -> list[Event]:
@@ -40,7 +40,7 @@ def test_what_is_in_time_stays_in_time(name: str, seed: int) -> None:
         send_rows(cluster, name)
         send(cluster, [*ours, *theirs])
         cluster.run()
-        for time in (END, 2 * END):
+        for time in LAST:
             send(cluster, last_events(sorted({event.topic for event in [*ours, *theirs]}), partitions, time))
             cluster.run()
             for _ in range(6):  # each topic on the way may wait once more

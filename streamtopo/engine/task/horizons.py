@@ -15,7 +15,7 @@ from streamtopo.engine.task.progress import Place
 from streamtopo.records import TopicPartition
 from streamtopo.topology.clocks import Bound, OperatorClock
 from streamtopo.topology.nodes import Node, ProcessorNode, Subtopology
-from streamtopo.topology.operator import Timing
+from streamtopo.topology.operator import StillOpen, Timing
 from streamtopo.windows import FOREVER
 
 WrittenUntil = Callable[[Sequence[TaskId], TopicPartition, float], int | None]
@@ -138,7 +138,8 @@ class Horizons:
         """Whether there are origins at all."""
         self.above: Mapping[str, frozenset[str]] = sources_above(subtopology.nodes)
         self.retimed = _retimed(subtopology.nodes)
-        """The nodes whose rows may be older than others before them although all records are in order."""
+        """The nodes whose rows may be older than others before them although all records are in order, and what is
+        known of the rows that the operators above will still forward."""
         self._patience = patience
         self._inputs: dict[str, list[Read]] = {source.name: [] for source in subtopology.sources}
         self._horizons: dict[frozenset[str], TimeHorizon] = {}
@@ -212,11 +213,12 @@ def written(sink: str) -> str:
     return f"{sink}/written"
 
 
-def _retimed(nodes: Iterable[Node]) -> frozenset[str]:
-    """Those below an operator that holds rows back, or changes their times."""
-    found: set[str] = set()
+def _retimed(nodes: Iterable[Node]) -> dict[str, frozenset[StillOpen | None]]:
+    """Those below an operator that holds rows back, or changes their times: only the last one on each way counts."""
+    found: dict[str, frozenset[StillOpen | None]] = {}
     for node in nodes:
-        changes = isinstance(node, ProcessorNode) and node.operator.timing is Timing.CHANGED
-        if changes or not found.isdisjoint(node.parents):
-            found.add(node.name)
-    return frozenset(found)
+        if isinstance(node, ProcessorNode) and node.operator.timing is Timing.CHANGED:
+            found[node.name] = frozenset([node.operator.still_open])
+        elif not found.keys().isdisjoint(node.parents):
+            found[node.name] = frozenset[StillOpen | None]().union(*[found.get(one, {None}) for one in node.parents])
+    return found

@@ -90,12 +90,16 @@ class Announcements:
 def _time(task: Task, sink: str) -> int:
     """The latest time of the records above the sink, as far as the horizon; or of the rows written, if they may differ.
 
-    Rows that come later are not older, if those that they are made from are in order.
+    Rows that come later are not older, if those that they are made from are in order. If only rows of windows can come
+    that are still open, time goes on with them, even if nothing is written.
     """
-    horizon = task.horizons.of(sink).horizon
-    if sink in task.horizons.retimed:
-        return min(task.progress.clocks.register(written(sink)).value, horizon)
-    return min(_seen(task, sink), horizon)
+    retimed, register = task.horizons.retimed.get(sink), task.progress.clocks.register
+    if retimed is None:
+        latest = _seen(task, sink)
+    else:
+        to_come = [-1 if one is None else register(one.register).value - one.length + 1 for one in retimed]
+        latest = max(register(written(sink)).value, min(to_come))
+    return min(latest, task.horizons.of(sink).horizon)
 
 
 def _held_back(task: Task, sink: str) -> bool:

@@ -40,11 +40,11 @@ class Announcements:
     @property
     def due(self) -> bool:
         """Whether there is something new to announce."""
-        return self._now() >= self._next and any(True for _ in self._new())
+        return any(True for _ in self._new())
 
     def marks(self) -> Iterator[tuple[TopicPartition, Columns]]:
         """One for each partition of each topic, with what is new; they follow all rows of this commit."""
-        self._sent = dict(self._new()) if self._now() >= self._next else {}
+        self._sent = dict(self._new())
         by_topic: dict[str, list[Announcement]] = {}
         for (_, topic), announcement in self._sent.items():
             by_topic.setdefault(topic, []).append(announcement)
@@ -61,7 +61,7 @@ class Announcements:
 
     def _new(self) -> Iterator[tuple[tuple[Task, str], Announcement]]:
         marked = self._tasks.marked.origins
-        if not marked:
+        if not marked or self._now() < self._next:
             return
         ends = self._tasks.member.ends()
         for task in self._tasks.ready.values():

@@ -71,7 +71,7 @@ ONLY_IN = {
         "integrations.faust",
         "serdes.exact_json",
         "operators.joins.grace_buffer",
-        "engine.task.progress",
+        "engine.task.metadata",
         "engine.compatibility.fingerprint",
         "hosting.peers",
         "hosting.queries.text_format",

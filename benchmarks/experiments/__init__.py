@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from benchmarks.experiment import Experiment
-from benchmarks.experiments import cleaning, hosting, latency, memory, moving, open_sessions, reading, two_processes
+from benchmarks.experiments import (
+    cleaning,
+    closing,
+    closing_on_kafka,
+    hosting,
+    latency,
+    memory,
+    moving,
+    open_sessions,
+    reading,
+    two_processes,
+)
 
-_FILES = (latency, hosting, reading, two_processes, memory, open_sessions, cleaning, moving)
+_FILES = (latency, closing, closing_on_kafka, hosting, reading, two_processes, memory, open_sessions, cleaning, moving)
 EXPERIMENTS: dict[str, Experiment] = {file.experiment.name: file.experiment for file in _FILES}

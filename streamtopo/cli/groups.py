@@ -11,7 +11,7 @@ from streamtopo.cli.shared.failures import Commands
 from streamtopo.cli.shared.log_access import complete_group, on_same_log, opened_log, opened_log_or_empty
 from streamtopo.cli.shared.options import json_option, log_option
 from streamtopo.cli.shared.tables import counted, show_json, show_rows
-from streamtopo.engine.task.progress import TimeInPosition, time_in
+from streamtopo.engine.task.metadata import TimeInPosition, time_in
 from streamtopo.errors import LogError
 from streamtopo.logs import GroupState, Log
 from streamtopo.logs.opening import shown_log

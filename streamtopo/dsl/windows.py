@@ -14,6 +14,7 @@ from streamtopo.dsl.tables.origin import KeptOrigin
 from streamtopo.errors import TopologyError
 from streamtopo.operators import stateless
 from streamtopo.operators.keeping import Keeping
+from streamtopo.operators.windows.closing import forwarded_until
 from streamtopo.operators.windows.session_windows import session_windows
 from streamtopo.operators.windows.shared import Aggregation, counting, reducing, stream_time_clocks
 from streamtopo.operators.windows.sliding_windows import sliding_windows
@@ -26,8 +27,8 @@ from streamtopo.stores.rows.layout import segment_of
 from streamtopo.stores.rows.state import State
 from streamtopo.topology.names import valid_name
 from streamtopo.topology.nodes import SinkNode
-from streamtopo.topology.operator import Bindings, Operator, Timing
-from streamtopo.windows import AlignedWindows, SessionWindows, SlidingWindows, Windows
+from streamtopo.topology.operator import Bindings, Operator, StillOpen, Timing
+from streamtopo.windows import AlignedWindows, SessionWindows, SlidingWindows, Windows, WindowsByStart
 
 if TYPE_CHECKING:
     from streamtopo.dsl.grouped import KGroupedStream
@@ -153,7 +154,8 @@ class WindowedRows:
 
         stores, uses = ((), (self.store,)) if shared else ((self.store,), ())
         timing = Timing.CHANGED if self.on_close else Timing.USED
-        graph.process(node, parents, Operator(open_step, timing=timing), stores, uses=uses)
+        still_open = self._still_open() if self.on_close else None
+        graph.process(node, parents, Operator(open_step, timing=timing, still_open=still_open), stores, uses=uses)
         if self.windows.after_end is not None:
             clocks = stream_time_clocks(self.store, len(aggregation.adds))
             graph.closing[node] = ClosingTime(self.windows.after_end, clocks)
@@ -177,6 +179,11 @@ class WindowedRows:
             by_time=self.on_close,
             meaning=windows.meaning,
         )
+
+    def _still_open(self) -> StillOpen:
+        """The row of a session has the time of its end; that of another window a time between start and end."""
+        length = self.windows.length if isinstance(self.windows, WindowsByStart) else 1
+        return StillOpen(forwarded_until(self.store), length)
 
     def _kept_for(self) -> int:
         least = self.windows.retention

@@ -20,6 +20,7 @@ from streamtopo.stores.backends.memory import MemoryStore
 from streamtopo.stores.views.key_value import Pair
 from streamtopo.testing.cluster import Cluster, seeds
 from streamtopo.testing.faults import Faults
+from streamtopo.testing.steady import SteadyClock
 from streamtopo.testing.stores import DriverStore, store_of
 from streamtopo.testing.topics import DriverRecord, DriverTopics
 
@@ -65,6 +66,7 @@ class Driver:
         self.topology = topology_of(topology)
         self.log = log or MemoryLog()
         self.wall_clock_ms = wall_clock_ms
+        self._steady = SteadyClock(lambda: self.wall_clock_ms)
         self._config = WorkerConfig(
             commit_interval=1 << 60,
             commit_pause=0,
@@ -115,7 +117,7 @@ class Driver:
         self.run()
 
     def advance(self, *, wall_clock_ms: int) -> None:
-        """Move the wall clock forward, and run what is due."""
+        """Move the wall clock forward, and run what is due. With a negative number it is set back."""
         self.wall_clock_ms += wall_clock_ms
         if not self._crashed:
             self.run()
@@ -170,6 +172,7 @@ class Driver:
             self.log,
             self._open_store,
             now=lambda: self.wall_clock_ms,
+            steady=self._steady,
             config=self._config,
             depth_first=self._depth_first,
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from streamtopo.processors import Processor
 from streamtopo.steps import Step, StepLike
@@ -67,6 +67,15 @@ class Timing(Enum):
     """It may also forward rows long after these records, or with other times."""
 
 
+class StillOpen(NamedTuple):
+    """What is known of rows that come when windows close: those still to come are later than `register` - `length`."""
+
+    register: str
+    """Its value is a time; windows that end by then were forwarded, and will not be again."""
+    length: int
+    """How much older than the end of its window a row may be."""
+
+
 @dataclass(frozen=True)
 class Operator:
     """How a processor node works."""
@@ -79,6 +88,8 @@ class Operator:
     """How many records a round may have at most, where each may take long; None: no limit."""
     timing: Timing = Timing.UNUSED
     """Processors of the user's may do anything: for them it is always CHANGED."""
+    still_open: StillOpen | None = None
+    """For one with CHANGED, if something is known of the rows that it will forward."""
 
     def __post_init__(self) -> None:
         if self.records:

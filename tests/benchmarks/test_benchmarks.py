@@ -38,6 +38,7 @@ def test_benchmarks_run_on_the_embedded_log_with_rocksdb_too(tmp_path: Path) -> 
 
 MEASURED = {
     "latency": {"p50 ms", "p99 ms", "longest ms"},
+    "closing": {"p50 ms", "p99 ms", "longest ms"},
     "hosting": {"loop delayed p99 ms", "query p50 us", "HTTP questions/s", "HTTP p99 ms", "records/s meanwhile"},
     "reading": {"records/s", "commit p50 ms", "commit p99 ms", "WAL at most MB", "memory at most MB"},
     "two-processes": {"words/s", "words/s of CPU"},

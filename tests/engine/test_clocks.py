@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from streamtopo.engine.task.clocks import Clocks, PutTimes, latest_of, time_of
+from streamtopo.engine.task.options import TaskOptions
 from streamtopo.engine.task.progress import PlaceSnapshot, Progress
 from streamtopo.records import Position, TopicPartition
 from streamtopo.topology.clocks import Bound, OperatorClock
+
+OPTIONS = TaskOptions(lambda: 0, lambda: None, steady_clock=lambda: 0)
 
 
 def test_a_stores_time_is_the_highest_time_put_into_it() -> None:
@@ -55,7 +58,7 @@ def test_a_clock_that_is_held_back_remembers_what_it_has_seen() -> None:
 
 
 def test_other_threads_read_an_unchanging_copy() -> None:
-    progress = Progress(lambda: 0, Bound())
+    progress = Progress(OPTIONS, Bound())
     place = progress.open(TopicPartition("in", 0), Position(5))
     progress.clocks.clock("counts").reach(1)
     progress.write()
@@ -73,7 +76,7 @@ def test_other_threads_read_an_unchanging_copy() -> None:
 
 
 def test_uncommitted_progress_is_undone() -> None:
-    progress = Progress(lambda: 0, Bound())
+    progress = Progress(OPTIONS, Bound())
     place = progress.open(TopicPartition("in", 0), Position(5))
     progress.write()
     progress.commit()

@@ -48,7 +48,15 @@ class Shop:
         for topic in ("orders", "returns", "per-hour"):
             self.log.create(Topic(topic, partitions))
         self.here, self.there = [
-            Worker(topology, self.log, lambda *_: MemoryStore(), now=lambda: self.now, max_ahead=None, **options)
+            Worker(
+                topology,
+                self.log,
+                lambda *_: MemoryStore(),
+                now=lambda: self.now,
+                steady=lambda: self.now,
+                max_ahead=None,
+                **options,
+            )
             for _ in range(2)
         ]
         first, second = self.here.member, self.there.member

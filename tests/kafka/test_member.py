@@ -136,21 +136,21 @@ def test_after_a_transaction_ended_by_the_cluster_the_next_one_is_committed(log:
         assert (values(log), member.committed([T0])) == ([b"in time"], at(2))
 
 
-def test_the_reason_for_refused_positions_is_given_even_if_records_followed(log: KafkaLog) -> None:
-    one = log.join("g", [("t",)])
+@pytest.mark.parametrize("exactly_once", [True, False])
+def test_a_position_that_is_too_long_fails_at_once(log: KafkaLog, exactly_once: bool) -> None:
+    one = log.join("g", [("t",)], exactly_once=exactly_once)
     settled(one)
     too_much = {T0: Position(4, "x" * 5000)}
     one.announce(too_much)
     time.sleep(1.0)
     one.send(T0, rows(b"too late"))
-    committed = one.commit(too_much)
-    assert committed.outcome is NOT_DONE
-    assert "offset.metadata.max.bytes" in committed.reason
+    with pytest.raises(LogError, match=r"the position of t/0: .* 5,000 characters.*offset\.metadata\.max\.bytes"):
+        one.commit(too_much)
     one.abort()
     one.announce(at(1, 1))
     one.send(T0, rows(b"in time"))
     assert one.commit(at(1, 1)).outcome is DONE
-    assert values(log) == [b"in time"]
+    assert values(log) == ([] if exactly_once else [b"too late"]) + [b"in time"]
 
 
 def test_a_commit_without_an_answer_is_given_up_and_the_next_one_is_done(

@@ -24,7 +24,8 @@ from streamtopo.dsl.tables.suppress import until_window_closes
 USERS = "abcde"
 STEP, SECOND = 100, 1000
 END = 100_000
-"""After this time come only records that close what is open."""
+LAST = (END, 2 * END, 3 * END)
+"""The times of records that close what is open: windows of results of windows of results need all of them."""
 
 
 class Event(NamedTuple):
@@ -127,6 +128,40 @@ def closed_twice(builder: StreamsBuilder, stream: KStream) -> None:
     windows_out(totals.reduce(lambda one, other: one + other, name="second"))
 
 
+def closed_three_times(builder: StreamsBuilder, stream: KStream) -> None:
+    """Twice in one task, and again behind a repartition topic."""
+    closed = by_user(stream).windowed_by(Windows.tumbling("300ms", grace="1s"), emit="on_close").count(name="first")
+    again = closed.to_stream().group_by_key().windowed_by(Windows.tumbling("600ms"), emit="on_close")
+    sums = again.reduce(lambda one, other: one + other, name="second").to_stream()
+    users = sums.map(lambda window, count: (window.key.key, count), key=str, value=int).group_by_key()
+    totals = users.windowed_by(Windows.tumbling("1200ms"), emit="on_close")
+    windows_out(totals.reduce(lambda one, other: one + other, name="third"))
+
+
+def sessions_closed(builder: StreamsBuilder, stream: KStream) -> None:
+    """How many sessions of several records ended in each window: few are, so little is written."""
+    closed = by_user(stream).windowed_by(Windows.session("300ms"), emit="on_close").count(name="first")
+    users = (
+        closed.to_stream()
+        .filter(lambda window, count: count > 1 or window.end >= END)
+        .map(lambda window, _: (window.key, 1), key=str, value=int)
+    )
+    windows_out(users.group_by_key().windowed_by(Windows.tumbling("1s"), emit="on_close").count(name="second"))
+
+
+def sliding_closed(builder: StreamsBuilder, stream: KStream) -> None:
+    """How many sliding windows with several records have their last record in each window."""
+    closed = by_user(stream).windowed_by(Windows.sliding("200ms"), emit="on_close").count(name="first")
+    users = (
+        closed.to_stream()
+        .filter(lambda window, count: count > 2 or window.end >= END)
+        .map(lambda window, _: (window.key, 1), key=str, value=int)
+    )
+    windows_out(
+        users.group_by_key().windowed_by(Windows.tumbling("1s", grace="200ms"), emit="on_close").count(name="second")
+    )
+
+
 def sessions(emit: str) -> Callable[[StreamsBuilder, KStream], None]:
     def build(builder: StreamsBuilder, stream: KStream) -> None:
         windows_out(by_user(stream).windowed_by(Windows.session("300ms"), emit=emit).count(name="counts"))
@@ -221,6 +256,29 @@ def gaps(ours: list[Event], others: list[Event]) -> Counter[Any]:
     return found
 
 
+def ends_of_sessions(ours: list[Event], others: list[Event]) -> Counter[Any]:
+    """The number of sessions of several records that end in each window."""
+    found = Counter[Any]()
+    for (user, _, end), count in gaps(ours, others).items():
+        if count > 1:
+            found[user, end // SECOND * SECOND, end // SECOND * SECOND + SECOND] += 1
+    return found
+
+
+def ends_of_sliding(ours: list[Event], others: list[Event]) -> Counter[Any]:
+    """The number of sliding windows with more than two records, by the second of their last record."""
+    found = Counter[Any]()
+    for user in USERS:
+        times = [event.time for event in ours if event.user == user]
+        starts = {max(0, time - 200) for time in times} | {time + 1 for time in times}
+        for start in starts:
+            inside = [time for time in times if start <= time <= start + 200]
+            if len(inside) > 2:
+                second = inside[-1] // SECOND * SECOND
+                found[user, second, second + SECOND] += 1
+    return found
+
+
 def pairs(ours: list[Event], others: list[Event]) -> Counter[Any]:
     found = Counter[Any]()
     for one in ours:
@@ -249,6 +307,9 @@ PROGRAMS: dict[str, Program] = {
     "hopping": Program(hopping, spans(SECOND, 500)),
     "suppressed": Program(suppressed, spans(SECOND)),
     "closed twice": Program(closed_twice, spans(1500)),
+    "closed three times": Program(closed_three_times, spans(1200)),
+    "sessions closed": Program(sessions_closed, ends_of_sessions),
+    "sliding closed": Program(sliding_closed, ends_of_sliding),
     "sessions": Program(sessions("on_update"), gaps),
     "sessions on close": Program(sessions("on_close"), gaps),
     "cogrouped": Program(cogrouped, spans(SECOND), ("in", "other")),
@@ -258,7 +319,15 @@ PROGRAMS: dict[str, Program] = {
     "foreign key": Program(by_foreign_key, spans(SECOND), ("in", "names")),
     "punctuated": Program(punctuated, each(True)),
 }
-ONCE = {"on close", "suppressed", "sessions on close", "closed twice"}
+ONCE = {
+    "on close",
+    "suppressed",
+    "sessions on close",
+    "closed twice",
+    "closed three times",
+    "sessions closed",
+    "sliding closed",
+}
 """Each window comes once."""
 UPDATED_TWICE = {"foreign key"}
 """With a cache, a row of the other table is found by orders before it is forwarded, and then updates them again."""
@@ -273,7 +342,7 @@ def topology_of(name: str, random: Random) -> Topology:
 def outcome(name: str, out: list[tuple[Any, Any]]) -> Counter[Any]:
     """What came out, without what the last events made."""
     if PROGRAMS[name].expected in (pairs, with_seconds) or name in ("deduplicated", "punctuated"):
-        return Counter((key, *value) for key, value in out if not {END, 2 * END}.intersection(value))
+        return Counter((key, *value) for key, value in out if not set(LAST).intersection(value))
     last: dict[Any, int] = {}
     times = Counter[Any]()
     for key, (start, end, count) in out:

@@ -9,7 +9,7 @@ import pytest
 
 from streamtopo.testing import Cluster, seeds
 from tests.time.event_time import (
-    END,
+    LAST,
     PROGRAMS,
     UPDATED_TWICE,
     USERS,
@@ -52,7 +52,7 @@ def test_what_is_in_time_stays_in_time(name: str, seed: int) -> None:
         send_rows(cluster, name)
         send(cluster, [*ours, *theirs])
         cluster.run()
-        for time in (END, 2 * END):
+        for time in LAST:
             send(cluster, last_events(sorted({event.topic for event in [*ours, *theirs]}), partitions, time))
             cluster.run()
             for _ in range(6):  # each topic on the way may wait once more

@@ -36,7 +36,8 @@ class Machine:
     def worker(self, topology: Topology, **options: Any) -> Worker:
         state = str(self._folder / "state")
         options = {"max_ahead": None, "commit_pause": 0} | options  # nothing depends on the speed of this machine
-        return Worker(topology, self.log, state_dir=state, now=lambda: self.now, **options)
+        clock = lambda: self.now  # noqa: E731
+        return Worker(topology, self.log, state_dir=state, now=clock, steady=clock, **options)
 
     def write(self, partition: int, *times: int, word: str = "tea") -> None:
         values: list[bytes | None] = [word.encode()] * len(times)

@@ -30,21 +30,24 @@ _NEXT: dict[Why, str] = {
 }
 
 
-UnreadSince = Callable[[int], Unread]
-"""What was found unread since a time of the wall clock."""
+UnreadSince = Callable[[float], Unread]
+"""What was found unread since a time."""
 
 
 class HeldBackTime:
+    """Waits are measured by the steady clock, and shown by the wall clock."""
+
     def __init__(self, application: str, tasks: Tasks, unread: UnreadSince, options: TaskOptions) -> None:
         self._application = application
         self._tasks = tasks
         self._unread = unread
         self._patience = _PATIENCE + options.origin_idle
-        self._look_at = 0
-        self._warned_at: dict[str, int] = {}
+        self._options = options
+        self._look_at = 0.0
+        self._warned_at: dict[str, float] = {}
         """For each task that there was a warning about."""
 
-    def note(self, task: Task, now: int) -> None:
+    def note(self, task: Task, now: float) -> None:
         """Called in each turn for each task that reads what several tasks write."""
         horizons = task.horizons
         horizons.note(task.progress.stream_time, now)
@@ -56,7 +59,7 @@ class HeldBackTime:
     def all(self) -> tuple[TimeHeldBack, ...]:
         """The tasks that are waited for, each once: behind those that wait themselves are those that they wait for."""
         before: dict[TaskId, WaitedFor] = {}
-        waiting: list[tuple[Task, int]] = []
+        waiting: list[tuple[Task, float]] = []
         for task in self._tasks.ready.values():
             since, stream_time = task.horizons.held_since, task.progress.stream_time
             if since is None or stream_time.seen <= stream_time.time:
@@ -66,12 +69,13 @@ class HeldBackTime:
                 waiting.append((task, since))
         return held_back_by(self._of(task, since, _first(task.id, before)) for task, since in waiting)
 
-    def _of(self, task: Task, since: int, waited_for: WaitedFor) -> TimeHeldBack:
+    def _of(self, task: Task, since: float, waited_for: WaitedFor) -> TimeHeldBack:
         origin, (time, seen) = waited_for.origin, (task.progress.time, task.progress.stream_time.seen)
         own, unread = self._tasks.partitions_of(origin), self._unread(since).get(origin, frozenset())
         why = self._why(waited_for, unread)
         places = ((own & unread) or unread) if why == "unread" else own
-        return TimeHeldBack(str(origin), tuple(sorted(places)), why, seen - time if time >= 0 else None, since)
+        shown = self._options.wall_clock() - int(self._options.steady_clock() - since)
+        return TimeHeldBack(str(origin), tuple(sorted(places)), why, seen - time if time >= 0 else None, shown)
 
     def _why(self, waited_for: WaitedFor, unread: frozenset[TopicPartition]) -> Why:
         origin, time, caught_up = waited_for
@@ -83,14 +87,15 @@ class HeldBackTime:
             return "behind"
         return "unread" if unread else "idle"
 
-    def _warn(self, now: int) -> None:
+    def _warn(self, now: float) -> None:
+        shown = self._options.wall_clock()
         for one in self.all():
-            if now - one.since >= self._patience and now - self._warned_at.get(one.task, now - _AGAIN) >= _AGAIN:
+            if shown - one.since >= self._patience and now - self._warned_at.get(one.task, now - _AGAIN) >= _AGAIN:
                 self._warned_at[one.task] = now
                 logger.warning(
                     "%s. %s. Until it gets on, windows after it stay open. Who has which partition, and its lag: "
                     "streamtopo groups describe %s",
-                    one.in_words(now),
+                    one.in_words(shown),
                     _NEXT[one.why],
                     self._application,
                 )

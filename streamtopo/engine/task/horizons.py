@@ -15,10 +15,10 @@ from streamtopo.engine.task.progress import Place
 from streamtopo.records import TopicPartition
 from streamtopo.topology.clocks import Bound, OperatorClock
 from streamtopo.topology.nodes import Node, ProcessorNode, Subtopology
-from streamtopo.topology.operator import Timing
+from streamtopo.topology.operator import StillOpen, Timing
 from streamtopo.windows import FOREVER
 
-WrittenUntil = Callable[[Sequence[TaskId], TopicPartition, int], int | None]
+WrittenUntil = Callable[[Sequence[TaskId], TopicPartition, float], int | None]
 """The end of a partition after each of these tasks had nothing to read, at some moment since a time; or None."""
 
 
@@ -56,8 +56,8 @@ class TimeHorizon:
         self._patience = patience
         """For how many milliseconds origins that have caught up are waited for; with 0, only while they have unread
         records, so that a Driver gives the results of one record at a time."""
-        self._history: deque[tuple[int, int]] = deque()
-        """When later times were seen in the rows, by the wall clock, and these times; both ascend."""
+        self._history: deque[tuple[float, int]] = deque()
+        """When later times were seen in the rows, by the steady clock, and these times; both ascend."""
         self._latest = -1
         """The last of them."""
         self.found = self._age = Age()
@@ -94,7 +94,7 @@ class TimeHorizon:
         slowest = min(behind or origins, key=lambda one: one.known.lowest, default=None)
         return None if slowest is None else slowest.waited_for(horizon, unread)
 
-    def age(self, now: int, written_until: WrittenUntil) -> None:
+    def age(self, now: float, written_until: WrittenUntil) -> None:
         """Origins that have caught up, and have nothing to read, are not waited for any longer."""
         if not self._patience:
             self.found = Age(passed_over=all(self._all_read(i, FOREVER, now, written_until) for i in self._inputs))
@@ -112,7 +112,7 @@ class TimeHorizon:
             self._history.popleft()
             self.found = Age(seen)
 
-    def _all_read(self, one: Read, time: int, since: int, written_until: WrittenUntil) -> bool:
+    def _all_read(self, one: Read, time: int, since: float, written_until: WrittenUntil) -> bool:
         """Whether the silent origins of an input had nothing to read, and all that they wrote has been processed."""
         origins = one.place.origins
         silent = origins.silent(time) if origins is not None else []
@@ -138,14 +138,15 @@ class Horizons:
         """Whether there are origins at all."""
         self.above: Mapping[str, frozenset[str]] = sources_above(subtopology.nodes)
         self.retimed = _retimed(subtopology.nodes)
-        """The nodes whose rows may be older than others before them although all records are in order."""
+        """The nodes whose rows may be older than others before them although all records are in order, and what is
+        known of the rows that the operators above will still forward."""
         self._patience = patience
         self._inputs: dict[str, list[Read]] = {source.name: [] for source in subtopology.sources}
         self._horizons: dict[frozenset[str], TimeHorizon] = {}
         self.left_behind = False
         """Whether clocks have not followed the bounds: at the last commit, their task had only heard of them."""
-        self.held_since: int | None = None
-        """By the wall clock, since when there have been rows past the stream time, and it has not moved."""
+        self.held_since: float | None = None
+        """By the steady clock, since when there have been rows past the stream time, and it has not moved."""
         self._held_at = -1
         self._add(frozenset(self._inputs), self.whole)
 
@@ -161,7 +162,7 @@ class Horizons:
             self._add(sources, Bound(self.whole.time))
         return self._horizons[sources].bound
 
-    def hear(self, now: int, written_until: WrittenUntil) -> bool:
+    def hear(self, now: float, written_until: WrittenUntil) -> bool:
         """Whether a horizon moves: by what origins announced, or because some have been silent for so long."""
         for horizon in self._horizons.values():
             horizon.age(now, written_until)
@@ -186,7 +187,7 @@ class Horizons:
         for horizon in self._horizons.values():
             horizon.rollback()
 
-    def note(self, stream_time: OperatorClock, now: int) -> None:
+    def note(self, stream_time: OperatorClock, now: float) -> None:
         """Remember since when stream time is held back."""
         if stream_time.seen <= stream_time.time:
             self.held_since = None
@@ -212,11 +213,12 @@ def written(sink: str) -> str:
     return f"{sink}/written"
 
 
-def _retimed(nodes: Iterable[Node]) -> frozenset[str]:
-    """Those below an operator that holds rows back, or changes their times."""
-    found: set[str] = set()
+def _retimed(nodes: Iterable[Node]) -> dict[str, frozenset[StillOpen | None]]:
+    """Those below an operator that holds rows back, or changes their times: only the last one on each way counts."""
+    found: dict[str, frozenset[StillOpen | None]] = {}
     for node in nodes:
-        changes = isinstance(node, ProcessorNode) and node.operator.timing is Timing.CHANGED
-        if changes or not found.isdisjoint(node.parents):
-            found.add(node.name)
-    return frozenset(found)
+        if isinstance(node, ProcessorNode) and node.operator.timing is Timing.CHANGED:
+            found[node.name] = frozenset([node.operator.still_open])
+        elif not found.keys().isdisjoint(node.parents):
+            found[node.name] = frozenset[StillOpen | None]().union(*[found.get(one, {None}) for one in node.parents])
+    return found

@@ -36,6 +36,6 @@ class TaskOptions(NamedTuple):
     clock_set: int = 0
     """A wall clock that shows an earlier time was never set; then no record is too far ahead of it."""
     max_task_idle: int = 0
-    """How long a task waits for inputs that are empty, by the wall clock."""
+    """How long a task waits for inputs that are empty."""
     steady_clock: Callable[[], float] = steady_clock
-    """Milliseconds, for pauses of all kinds."""
+    """Milliseconds, for all pauses and waits: the wall clock may be set meanwhile."""

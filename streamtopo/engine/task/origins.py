@@ -26,8 +26,6 @@ Unread = Mapping[TaskId, frozenset[TopicPartition]]
 
 _UNHEARD = -2
 """Instead of a time: the origin has announced nothing so far."""
-_MOST_PACKED = 2_600
-"""Characters. Kafka accepts 4,096 for all that a position remembers."""
 
 
 @dataclass(frozen=True)
@@ -142,8 +140,11 @@ class Origins:
 # -- in the metadata of a position
 
 
-def packed_origins(origins: Origins) -> dict[str, Any] | None:
-    """Each origin takes one to ten bytes. With thousands of them, times are rounded down, or left out."""
+def packed_origins(origins: Origins, room: int) -> dict[str, Any] | None:
+    """Each origin takes one to ten bytes. If that is more than the room, times are rounded down, or left out.
+
+    `room` is in characters. As JSON, an entry is a little shorter than as `str`.
+    """
     known = origins.known
     if known.lenient:
         return None
@@ -154,8 +155,9 @@ def packed_origins(origins: Origins) -> dict[str, Any] | None:
             str(number): base64.b85encode(b"".join(_entries(list(of_one), newest, unit))).decode()
             for number, of_one in groupby(zip(origins.ids, known.times, known.caught_up, strict=True), _subtopology)
         }
-        if sum(map(len, packed.values())) <= _MOST_PACKED:
-            return {"newest": newest, "unit": unit, "of": packed}
+        entry = {"newest": newest, "unit": unit, "of": packed}
+        if len(str(entry)) <= room:
+            return entry
         if unit > newest:
             return None
         unit *= 16

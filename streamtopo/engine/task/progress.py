@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
-
-import orjson
+from typing import NamedTuple
 
 from streamtopo.engine.program.punctuation import Punctuations
+from streamtopo.engine.task import metadata
 from streamtopo.engine.task.clocks import Clocks, latest_of, time_of
-from streamtopo.engine.task.options import TaskId
-from streamtopo.engine.task.origins import Known, Origins, WaitedFor, packed_origins, recalled, waited_for
+from streamtopo.engine.task.options import TaskId, TaskOptions
+from streamtopo.engine.task.origins import Known, Origins, recalled
 from streamtopo.records import Position, TopicPartition
 from streamtopo.topology.clocks import Bound, OperatorClock
 from streamtopo.windows import FOREVER
@@ -72,18 +71,18 @@ class ProgressSnapshot(NamedTuple):
 class Progress:
     """What a task remembers besides its stores. It is committed and rolled back together with them."""
 
-    def __init__(self, wall_clock: Callable[[], int], bound: Bound) -> None:
+    def __init__(self, options: TaskOptions, bound: Bound) -> None:
         self.stream_time = OperatorClock(bound=bound)
         self.clocks = Clocks(bound)
         self.places: dict[TopicPartition, Place] = {}
-        self.punctuations = Punctuations(wall_clock)
+        self.punctuations = Punctuations(options.wall_clock)
         self.dropped = Counter[str]()
         """The number of rows that operators dropped, by reason."""
         self.left_out = Counter[str]()
         """The number of records that were left out when they were read, by reason. A rollback does not undo this, as
         they are not read again."""
-        self._wall_clock = wall_clock
-        self._moved_at = wall_clock()
+        self._now = options.steady_clock
+        self._moved_at = self._now()
         self.committed = self.written = self._marked = self.snapshot()
 
     # -- positions in the log
@@ -94,7 +93,7 @@ class Progress:
         `origins` are the tasks that write this partition, if what they write may be out of order.
         """
         place = self.places[partition] = Place(position.offset)
-        known = orjson.loads(position.metadata) if position.metadata else {}
+        known = metadata.read(position.metadata)
         if origins:
             older = bool(known) and "origins" not in known
             place.origins = Origins(origins, recalled(origins, known.get("origins"), older=older))
@@ -102,7 +101,7 @@ class Progress:
             place.time = known["partition"]
             self.stream_time.reach(known["time"])
             self.stream_time.seen = max(self.stream_time.seen, known.get("seen", -1))
-            self.clocks.recall(clocks_in(position.metadata))
+            self.clocks.recall(known.get("clocks", {}))
             self.punctuations.recall(known["due"])
         return place
 
@@ -114,7 +113,10 @@ class Progress:
         }
         if self.stream_time.seen > self.time:
             memory["seen"] = self.stream_time.seen
-        return {partition: Position(place.offset, _metadata(place, memory)) for partition, place in self.places.items()}
+        return {
+            partition: Position(place.offset, metadata.written({"partition": place.time, **memory}, place.origins))
+            for partition, place in self.places.items()
+        }
 
     # -- stream time
 
@@ -125,11 +127,11 @@ class Progress:
 
     def moved(self) -> None:
         """Stream time has moved on, or could have."""
-        self._moved_at = self._wall_clock()
+        self._moved_at = self._now()
 
     def idle_time(self, patience: int) -> int | None:
-        """The stream time to move to, if there were no records for this long: it follows the wall clock."""
-        waited = self._wall_clock() - self._moved_at
+        """The stream time to move to, if there were no records for this long: it moves on by what has passed."""
+        waited = int(self._now() - self._moved_at)
         if any(not one.known.settled for one in self.origins()):
             return None
         return min(self.time + waited, FOREVER) if self.time >= 0 and waited >= patience else None
@@ -198,43 +200,3 @@ class Progress:
         for partition, place in known.places.items():
             self.places[partition].restore(place)
         self.punctuations.restart(known.timetable)
-
-
-def _metadata(place: Place, memory: dict[str, Any]) -> str:
-    known: dict[str, Any] = {"partition": place.time, **memory}
-    if place.origins is None:
-        known["origins"] = None  # there are none; if there are some later, they are waited for
-    elif (packed := packed_origins(place.origins)) is not None:
-        known["origins"] = packed
-    return orjson.dumps(known).decode()
-
-
-class TimeInPosition(NamedTuple):
-    """What a position in a repartition topic says about the time of the task that reads it."""
-
-    time: int
-    """Its stream time."""
-    seen: int
-    """The latest time of a row: past `time` while that is held back."""
-    waited_for: WaitedFor
-
-    @property
-    def held_back(self) -> bool:
-        """Whether time waits for a task that writes this topic. It may wait for one that writes another."""
-        return self.seen > self.time and (self.waited_for.time is None or self.waited_for.time <= self.time)
-
-
-def time_in(metadata: str) -> TimeInPosition | None:
-    """None if the position says nothing about it, or was committed by another program."""
-    try:
-        known = orjson.loads(metadata)
-        time = known["time"]
-        return TimeInPosition(time, known.get("seen", time), waited_for(known["origins"], time))
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return None
-
-
-def clocks_in(metadata: str) -> dict[str, int]:
-    """The times of operators in the metadata of a position."""
-    clocks: dict[str, int] = orjson.loads(metadata).get("clocks", {}) if metadata else {}
-    return clocks

@@ -65,8 +65,8 @@ class Task:
         }
         ahead = ClockLimit(limit_of(subtopology.sources, options.ahead), options.clock_set)
         self.horizons = Horizons(subtopology, ahead, options.origin_idle)
-        self.progress = Progress(options.wall_clock, self.horizons.whole)
-        self.patience = Patience(options.max_task_idle)
+        self.progress = Progress(options, self.horizons.whole)
+        self.patience = Patience(options.max_task_idle, options.steady_clock)
         self._topology = topology
         self._subtopology = subtopology
         self._outbox = outbox
@@ -131,7 +131,7 @@ class Task:
         if due is not None and due > self.horizons.whole.horizon:
             due = None  # no row of this round moves stream time as far as that
         bound = self.horizons.ahead.latest(now)
-        ends = self.patience.ends(inputs, ends, now)
+        ends = self.patience.ends(inputs, ends)
         taken = take(inputs, ends, limit=self._round_size, time=self.progress.time, due=due, bound=bound)
         for part in taken.parts if taken is not None else ():
             if part.ahead:

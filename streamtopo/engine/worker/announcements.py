@@ -40,11 +40,11 @@ class Announcements:
     @property
     def due(self) -> bool:
         """Whether there is something new to announce."""
-        return self._now() >= self._next and any(True for _ in self._new())
+        return any(True for _ in self._new())
 
     def marks(self) -> Iterator[tuple[TopicPartition, Columns]]:
         """One for each partition of each topic, with what is new; they follow all rows of this commit."""
-        self._sent = dict(self._new()) if self._now() >= self._next else {}
+        self._sent = dict(self._new())
         by_topic: dict[str, list[Announcement]] = {}
         for (_, topic), announcement in self._sent.items():
             by_topic.setdefault(topic, []).append(announcement)
@@ -61,7 +61,7 @@ class Announcements:
 
     def _new(self) -> Iterator[tuple[tuple[Task, str], Announcement]]:
         marked = self._tasks.marked.origins
-        if not marked:
+        if not marked or self._now() < self._next:
             return
         ends = self._tasks.member.ends()
         for task in self._tasks.ready.values():
@@ -90,12 +90,16 @@ class Announcements:
 def _time(task: Task, sink: str) -> int:
     """The latest time of the records above the sink, as far as the horizon; or of the rows written, if they may differ.
 
-    Rows that come later are not older, if those that they are made from are in order.
+    Rows that come later are not older, if those that they are made from are in order. If only rows of windows can come
+    that are still open, time goes on with them, even if nothing is written.
     """
-    horizon = task.horizons.of(sink).horizon
-    if sink in task.horizons.retimed:
-        return min(task.progress.clocks.register(written(sink)).value, horizon)
-    return min(_seen(task, sink), horizon)
+    retimed, register = task.horizons.retimed.get(sink), task.progress.clocks.register
+    if retimed is None:
+        latest = _seen(task, sink)
+    else:
+        to_come = [-1 if one is None else register(one.register).value - one.length + 1 for one in retimed]
+        latest = max(register(written(sink)).value, min(to_come))
+    return min(latest, task.horizons.of(sink).horizon)
 
 
 def _held_back(task: Task, sink: str) -> bool:

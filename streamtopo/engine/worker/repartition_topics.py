@@ -21,7 +21,7 @@ from streamtopo.topology import Topology
 class RepartitionTopics:
     def __init__(self, topology: Topology, log: Log, tasks: Tasks, config: WorkerConfig, options: TaskOptions) -> None:
         self._tasks = tasks
-        self._now = options.wall_clock
+        self._now = options.steady_clock
         self._unread = UnreadSources(topology.application_id, log, tasks, config, options)
         self.held_back = HeldBackTime(topology.application_id, tasks, self._unread.unread, options)
         self._announcements = Announcements(topology, tasks, config, options.steady_clock)

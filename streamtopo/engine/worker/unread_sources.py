@@ -27,22 +27,22 @@ class UnreadSources:
         self._group = group
         self._log = log
         self._tasks = tasks
-        self._now = options.wall_clock
+        self._now = options.steady_clock
         self._waits = options.origin_idle > 0
-        """Otherwise the wall clock may stand still, and what was found before says nothing about now."""
-        self._spacing = Spacing(config, _REST, now=options.steady_clock)
-        self._all_read: dict[TaskId, int] = {}
-        """When each task was last found to have nothing to read, by the wall clock."""
-        self._unread: dict[TaskId, tuple[int, frozenset[TopicPartition]]] = {}
+        """Otherwise the clock may stand still, and what was found before says nothing about now."""
+        self._spacing = Spacing(config, _REST, now=self._now)
+        self._all_read: dict[TaskId, float] = {}
+        """When each task was last found to have nothing to read."""
+        self._unread: dict[TaskId, tuple[float, frozenset[TopicPartition]]] = {}
         """If it, or a task before it, had unread records then: when that was, and what was unread."""
-        self._ends: dict[TopicPartition, tuple[Mapping[TaskId, int], int]] = {}
+        self._ends: dict[TopicPartition, tuple[Mapping[TaskId, float], int]] = {}
         """The end of a partition when it was looked up last, and until when tasks were known to have read all then."""
         self._asked: dict[TopicPartition, Collection[TaskId]] = {}
         """What could not be answered since the last look. The next one is for all: the first task that asks then must
         not be the only one that ever gets an answer."""
         self._look: Thread | None = None
 
-    def written_until(self, origins: Collection[TaskId], partition: TopicPartition, since: int) -> int | None:
+    def written_until(self, origins: Collection[TaskId], partition: TopicPartition, since: float) -> int | None:
         """The end of a partition after each of these tasks had nothing to read, at some moment since then.
 
         What they write of the records until then is before this end. None if that is not so, or not known: ask again.
@@ -55,12 +55,12 @@ class UnreadSources:
                 found = self._found(origins, partition, since)
         return found
 
-    def unread(self, since: int) -> Mapping[TaskId, frozenset[TopicPartition]]:
+    def unread(self, since: float) -> Mapping[TaskId, frozenset[TopicPartition]]:
         """The tasks for which something was found unread since then, and what."""
         found = self._unread.copy()  # another thread may add to it
         return {id: partitions for id, (looked_at, partitions) in found.items() if looked_at >= since}
 
-    def _found(self, origins: Collection[TaskId], partition: TopicPartition, since: int) -> int | None:
+    def _found(self, origins: Collection[TaskId], partition: TopicPartition, since: float) -> int | None:
         all_read, end = self._ends.get(partition, ({}, 0))
         return end if min(all_read.get(id, -1) for id in origins) >= since else None
 

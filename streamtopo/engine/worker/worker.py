@@ -197,7 +197,7 @@ class Worker:
         )
         worked = not self.paused and self._process() | self._tick() | self._advance_idle()
         idle = not read and not worked
-        if idle and not self.paused and self._repartitions.news:
+        if idle and not self.paused and not self._pace.undurable and self._repartitions.news:
             self._pace.did(0)
         self._read_little = read < self.config.chunk // _FEW and not held_back and not self._rows_waiting()
         due = self._pace.due(caught_up=idle or self._read_little) or self._row_memory.full

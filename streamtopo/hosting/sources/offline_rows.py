@@ -11,8 +11,8 @@ from streamtopo.engine.assignment.restoration import Restoration
 from streamtopo.engine.plan import Plan
 from streamtopo.engine.task.ahead import CLOCK_SET, by_source
 from streamtopo.engine.task.clocks import latest_of, time_of
+from streamtopo.engine.task.metadata import clocks_in
 from streamtopo.engine.task.options import TaskId, TaskOptions
-from streamtopo.engine.task.progress import clocks_in
 from streamtopo.errors import StepError
 from streamtopo.hosting.queries.scanning import RowIterator, ScanBounds, StorePart, StoreTimes, rows_in
 from streamtopo.logs import Log

@@ -66,7 +66,6 @@ _HINTS = {
     KafkaError._FENCED: "commit more often than kafka.transaction.timeout.ms",
     KafkaError.INVALID_TIMESTAMP: "the topic refuses timestamps this far from the broker's clock: raise its "
     'message.timestamp.after.max.ms, or skip such records with max_ahead=MaxAhead(then="skip") at their source',
-    KafkaError.OFFSET_METADATA_TOO_LARGE: "raise the broker's offset.metadata.max.bytes",
     KafkaError._TIMED_OUT: "check that the brokers are up",
     KafkaError._TRANSPORT: "check that the brokers are up",
     KafkaError._ALL_BROKERS_DOWN: "check that the brokers are up",

@@ -23,7 +23,7 @@ class ForwardedUntil:
     def __init__(self, bindings: Bindings, store: str, after_end: int) -> None:
         """`after_end`: how many milliseconds after its end a window closes."""
         self._after_end = after_end
-        self._end = bindings.register(f"{store}/closed")
+        self._end = bindings.register(forwarded_until(store))
         older = bindings.register(f"{store}/emitted")
         """Older versions stored stream time instead."""
         if self._end.value < 0 <= older.value:
@@ -36,6 +36,11 @@ class ForwardedUntil:
     def reach(self, time: int) -> None:
         """Stream time has reached `time`."""
         self._end.value = max(self._end.value, time - self._after_end)
+
+
+def forwarded_until(store: str) -> str:
+    """The name of the register."""
+    return f"{store}/closed"
 
 
 class Closing:

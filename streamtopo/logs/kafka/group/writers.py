@@ -104,6 +104,7 @@ class TransactionalWriter:
             if not self._known():
                 return CommitResult(Outcome.NOT_DONE, reason="the group's coordinator did not answer")
         except KafkaException as error:
+            check_length(error_of(error), positions)
             return self._refused(error, Outcome.NOT_DONE)
         if self._broken:  # checked only now: if the announcement failed, it has raised a better reason
             return CommitResult(Outcome.NOT_DONE, reason=self._delivered.failure or self._broken)
@@ -179,6 +180,17 @@ def over(error: Any) -> bool:
     return bool(error.fatal() or error.txn_requires_abort() or code in (KafkaError._STATE, KafkaError._FATAL))
 
 
+def check_length(error: Any, positions: Mapping[TopicPartition, Position]) -> None:
+    """Raise if a position is too long for the brokers: later commits would be refused, too."""
+    if error.code() == KafkaError.OFFSET_METADATA_TOO_LARGE:
+        length, partition = max((len(position.metadata), partition) for partition, position in positions.items())
+        raise LogError(
+            f"Kafka refuses the position of {partition}: what the task remembers with it has {length:,} characters, as "
+            "many of its operators have clocks; raise offset.metadata.max.bytes of the brokers (4,096 by default), or "
+            "divide the task: repartition() begins another one"
+        )
+
+
 class AtLeastOnceWriter:
     """Without transactions: records may be repeated after a failure, and are visible before the commit."""
 
@@ -203,6 +215,7 @@ class AtLeastOnceWriter:
             if positions:
                 consumer.commit(offsets=client_partitions(positions), asynchronous=False)
         except KafkaException as error:
+            check_length(error_of(error), positions)
             return CommitResult(Outcome.UNKNOWN, reason=reason_of(error_of(error)))
         done, self._delivered = self._delivered, _Delivered()
         return CommitResult(Outcome.DONE, done.ends)

@@ -147,7 +147,8 @@ def counts_after(log: Log, workers: Workers, *, seed: int, records: int, faults:
             else:
                 workers.stop_for_a_while(place, rng.uniform(0.1, faults.longest_stop))
         deadline = time.monotonic() + PATIENCE
-        while sum(counts.read().values()) < records and time.monotonic() < deadline:
+        windows = len(truth(records))
+        while len(counts.read()) < windows and time.monotonic() < deadline:
             workers.check()
             time.sleep(0.2)
         return counts.read()

@@ -28,9 +28,8 @@ import sys
 from streamtopo import Worker
 from tests.crash.seconds import per_second
 log, state_dir, chunk, guarantee = sys.argv[1:]
-Worker(
-    per_second(), log=log, state_dir=state_dir, cache=0, chunk=int(chunk), max_ahead=None, guarantee=guarantee
-).run()
+options = {"cache": 0, "max_ahead": None, "origin_idle": "3s"}  # on a busy machine `fill` may take more than 500 ms
+Worker(per_second(), log=log, state_dir=state_dir, chunk=int(chunk), guarantee=guarantee, **options).run()
 """
 
 Counts = dict[tuple[int, int], int]

@@ -211,6 +211,30 @@ def test_a_partition_lost_and_assigned_again_is_not_committed_before_its_release
     assert member.commit(at(1)).outcome is DONE
 
 
+def test_a_partition_lost_before_the_worker_has_heard_of_it_can_be_committed_when_it_comes_back(log: KafkaLog) -> None:
+    member = log.join("g", [("t",)])
+    settled(member)
+    member._consumer._revoked(None, [Place("t", 0)])
+    assert member.assignment() == {T1}
+    for _ in range(2):
+        member._consumer.ownership.give({T0})
+        member._consumer._lost(None, [Place("t", 0)])
+    member._consumer.ownership.give({T0})
+    assert member.assignment() == {T0, T1}
+    assert member.commit(at(1)).outcome is DONE
+
+
+def test_a_member_behind_the_group_whose_records_were_deleted_waits_for_the_group(log: KafkaLog) -> None:
+    """Its partition is another member's by now, which has deleted what it has processed; the group will say so."""
+    member = log.join("g", [("t",)])
+    settled(member)
+    log.append(T0, rows(b"a", b"b", b"c"))
+    assert member.commit(at(3, 0)).outcome is DONE  # as the other member would
+    log.delete_before(T0, 3)
+    member.seek(T0, 0)
+    assert [member.poll(10, 0.1) for _ in range(10)] == [[]] * 10
+
+
 def test_topics_read_together_must_have_equal_numbers_of_partitions(log: KafkaLog) -> None:
     log.create(Topic("three", 3))
     with pytest.raises(LogError, match="t has 2, three has 3"):

@@ -83,6 +83,27 @@ def test_a_member_that_was_considered_dead_commits_nothing_and_learns_why(own_lo
     assert other.commit(at(3, 3)).outcome is DONE
 
 
+def test_a_member_that_was_considered_dead_may_find_that_its_records_were_deleted(own_log: OwnLog) -> None:
+    """The next owner has processed them. The member learns what it has lost, and takes its share again."""
+    zombie, other = own_join(own_log), own_join(own_log)
+    own_log.append(T0, numbered(4))
+    assert zombie.assignment() == {T0, T1}
+    zombie.seek(T0, 0)
+    zombie.seek(T1, 0)
+    zombie.evict()
+    assert other.assignment() == {T0, T1}
+    own_log.delete_before(T0, 3)
+    assert zombie.poll(10, 0) == []
+    assert zombie.assignment() == set()
+    other.leave()
+    assert zombie.assignment() == {T0, T1}
+    zombie.seek(T0, 3)
+    assert [list(batch.offsets) for batch in zombie.poll(10, 0)] == [[3]]
+    zombie.seek(T0, 2)
+    with pytest.raises(LogError, match="offset 2 of t/0 is not in the log"):
+        zombie.poll(10, 0)
+
+
 def test_a_position_that_is_another_members_stops_the_whole_commit(own_log: OwnLog) -> None:
     one, two = join(own_log), join(own_log)
     mine, theirs = settled(one, two)

@@ -9,11 +9,16 @@ import pytest
 
 from streamtopo import StreamsBuilder, Topology, Windowed, Windows, Worker
 from streamtopo.engine.task.marks import HEADER
+from streamtopo.engine.topics.reset import plan_reset, reset, to_earliest
 from streamtopo.logs import Topic
+from streamtopo.logs.embedded import EmbeddedLog
 from streamtopo.logs.memory import MemoryLog
 from streamtopo.records import Columns, Position, TopicPartition
 from streamtopo.serdes import STR
 from streamtopo.serdes.windowed import windowed_key
+from streamtopo.stores.backends.directory import StateDirectory
+from tests.crash import seconds
+from tests.crash.apps import catch_up
 
 PARTITIONS = 2
 
@@ -147,3 +152,21 @@ def test_rows_of_a_version_without_marks_move_time_by_themselves(machine: Machin
     machine.log.append(TopicPartition(topic, 0), rows)
     work(machine.worker(topology, origin_idle="1h"))
     assert machine.out() == [(Windowed("tea", 0, 1000), 1)]
+
+
+def test_after_a_reset_no_clock_and_no_mark_is_left(tmp_path: Path) -> None:
+    log = EmbeddedLog(tmp_path / "log")
+    state = StateDirectory(tmp_path / "state", "per-second")
+    seconds.create_topics(log)
+    seconds.fill(log, 0, 2000)
+    for _ in range(2):
+        worker = Worker(
+            seconds.per_second(), log, state_dir=str(tmp_path / "state"), cache=0, chunk=100, max_ahead=None
+        )
+        catch_up(worker)
+        worker.close()
+        assert seconds.LastCounts(log).read() == seconds.truth(2000)
+        reset(seconds.per_second(), log, plan_reset(seconds.per_second(), log, to_earliest), state)
+        log.delete("out")
+        log.create(Topic("out", seconds.PARTITIONS))
+    log.close()

@@ -102,13 +102,22 @@ class EmbeddedMember:
         deadline = time.monotonic() + timeout
         pause = SHORTEST
         with self._database.explained():
-            while not (batches := self._fetcher.fetch(limit, paused)):
+            while not (batches := self._fetch(limit, paused)):
                 left = deadline - time.monotonic()
                 if left <= 0:
                     break
                 time.sleep(min(pause, left))
                 pause = min(pause * 1.2, LONGEST)
         return batches
+
+    def _fetch(self, limit: int, paused: Container[TopicPartition]) -> list[Batch]:
+        """The next owner of a partition may have deleted what it has processed: `assignment` reports what was lost."""
+        try:
+            return self._fetcher.fetch(limit, paused)
+        except statements.OutsideLog:
+            if self._lost(self._share.owned, group_statements.owned(self._connection, self.id)):
+                return []
+            raise
 
     def ends(self) -> Mapping[TopicPartition, int]:
         with self._database.explained():
@@ -158,12 +167,17 @@ class EmbeddedMember:
     def _still_owned(self, positions: Mapping[TopicPartition, Position]) -> dict[str, int]:
         """The ids of the topics of the positions. The same transaction commits, so no other member can take them."""
         owned = group_statements.owned(self._connection, self.id)
-        for partition in positions:
-            epoch, _ = owned.get(partition, (None, None))
-            if epoch is None or epoch != self._share.owned.get(partition):
-                statements.extent(self._connection, partition)
-                raise _RefusedError(f"{partition} belongs to another member now")
+        for partition in self._lost(positions, owned):
+            statements.extent(self._connection, partition)
+            raise _RefusedError(f"{partition} belongs to another member now")
         return {partition.topic: id for partition, (_, id) in owned.items()}
+
+    def _lost(
+        self, partitions: Iterable[TopicPartition], owned: Mapping[TopicPartition, tuple[int, int]]
+    ) -> list[TopicPartition]:
+        """Those of the partitions that the member does not own any more, or not without an interruption."""
+        epochs = {partition: epoch for partition, (epoch, _) in owned.items()}
+        return [one for one in partitions if one not in epochs or epochs[one] != self._share.owned.get(one)]
 
     def _failed(self, error: sqlite3.Error) -> CommitResult:
         explained = explain(error, self._database.directory)

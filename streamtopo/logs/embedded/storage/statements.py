@@ -216,9 +216,13 @@ def _blobs(rows: list[Any], source: TopicPartition) -> list[StoredBatch]:
     return [StoredBatch(*row) for row in rows]
 
 
+class OutsideLog(LogError):
+    """There are no records at this offset any more, or not yet."""
+
+
 def check_inside(source: TopicPartition, offset: int, known: PartitionExtent) -> None:
     if not known.start <= offset <= known.end:
-        raise LogError(
+        raise OutsideLog(
             f"offset {offset} of {source} is not in the log (it has {known.start} to {known.end}); "
             "reset the group's position to one of these (streamtopo reset)"
         )

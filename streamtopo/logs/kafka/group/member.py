@@ -40,7 +40,7 @@ class KafkaMember:
             if self._transactional_id
             else AtLeastOnceWriter(settings)
         )
-        self._reader = GroupReader(admin)
+        self._reader = GroupReader(admin, group)
         self._consumer = GroupConsumer(settings, admin, group, topics, address=address, reader=self._reader)
         self._ownership = self._consumer.ownership
 

@@ -13,6 +13,8 @@ class Ownership:
         self.partitions: set[TopicPartition] = set()
         self.known = False
         """Whether the group has given this member anything yet."""
+        self._reported: frozenset[TopicPartition] = frozenset()
+        """What the worker has heard of."""
         self._unreported: set[TopicPartition] = set()
         """What was lost, until `reported` has left it out once."""
         self._lost: set[TopicPartition] = set()
@@ -20,7 +22,8 @@ class Ownership:
 
     def reported(self) -> frozenset[TopicPartition]:
         unreported, self._unreported = self._unreported, set()
-        return frozenset(self.partitions - unreported)
+        self._reported = frozenset(self.partitions - unreported)
+        return self._reported
 
     def give(self, partitions: AbstractSet[TopicPartition]) -> None:
         self.partitions |= partitions
@@ -31,11 +34,11 @@ class Ownership:
         self.partitions -= partitions
 
     def lose(self, partitions: AbstractSet[TopicPartition]) -> None:
-        """There was no time to close the work on them."""
-        lost = partitions & self.partitions
+        """There was no time to close the work on them. There is none on those that the worker has not heard of."""
+        lost = partitions & self.partitions & self._reported
         self._lost |= lost
         self._unreported |= lost
-        self.partitions -= lost
+        self.partitions -= partitions
 
     def release(self, partitions: Iterable[TopicPartition]) -> None:
         self._lost.difference_update(partitions)

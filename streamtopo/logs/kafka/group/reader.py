@@ -20,8 +20,9 @@ _SOON = 10.0
 
 
 class GroupReader:
-    def __init__(self, admin: Admin) -> None:
+    def __init__(self, admin: Admin, group: str) -> None:
         self._admin = admin
+        self._group = group
         self._next: dict[TopicPartition, int] = {}
         """The next offset of each partition that has had a seek."""
         self._at_end: set[TopicPartition] = set()
@@ -66,9 +67,11 @@ class GroupReader:
             return
         offset = self._next[source]
         start, end = self._admin.offsets.start(source), self._admin.offsets.end(source)
-        if not start <= offset <= end:
+        if start <= offset <= end:
+            self.seek(source, offset)
+        elif self._admin.groups.offsets(self._group, [source]).get(source, offset) <= offset:
             raise outside(source, offset, start, end)
-        self.seek(source, offset)
+        # Else another member has got further, and deleted that: the group will say soon that it took this away.
 
     # -- messages
 

@@ -48,6 +48,7 @@ class KGroupedStream:
             lambda state, dropped: aggregate.reduce(state, reducer, dropped),
             self.stream.value,
             name,
+            function=reducer,
         )
 
     def aggregate(
@@ -70,6 +71,7 @@ class KGroupedStream:
             lambda state, dropped: aggregate.aggregate(state, init, (adder,), dropped),
             next_serde(value, self.stream.value),
             name,
+            function=adder,
         )
 
     @overload
@@ -100,13 +102,22 @@ class KGroupedStream:
         """Aggregate this group with others, which are added by `cogroup` of the result."""
         return CogroupedKStream((GroupAndAdder(self, adder),))
 
-    def _aggregated(self, prefix: str, open_step: Open, value: Serde, name: str | None, *, raw: bool = False) -> KTable:
+    def _aggregated(
+        self,
+        prefix: str,
+        open_step: Open,
+        value: Serde,
+        name: str | None,
+        *,
+        function: object = None,
+        raw: bool = False,
+    ) -> KTable:
         graph = self.stream.graph
         store = graph.store_name(f"{prefix}STATE-STORE-", name)
         node = graph.name(prefix)
         parent = self.by_key(store, raw=raw)
         origin = KeptOrigin(graph, node, StoreSpec(store, parent.key, value, cached=True), kept=True)
-        operator = Operator(lambda bindings: open_step(origin.open(bindings), bindings.count))
+        operator = Operator(lambda bindings: open_step(origin.open(bindings), bindings.count), function=function)
         graph.process(node, (parent.node,), operator, (store,))
         return KTable(graph, node, parent.key, value, origin)
 

@@ -48,6 +48,7 @@ class KGroupedTable:
             lambda state: aggregate_table.reducing(state, adder, subtractor),
             self.value,
             name,
+            function=adder,
         )
 
     def aggregate(
@@ -68,6 +69,7 @@ class KGroupedTable:
             lambda state: aggregate_table.aggregating(state, init, adder, subtractor),
             next_serde(value, self.value),
             name,
+            function=adder,
         )
 
     def _aggregated(
@@ -77,6 +79,7 @@ class KGroupedTable:
         value: Serde,
         name: str | None,
         *,
+        function: object = None,
         unread: bool = False,
     ) -> KTable:
         graph = self.table.graph
@@ -85,7 +88,8 @@ class KGroupedTable:
         node = graph.name(prefix)
         parent = self._repartitioned(store, sink, source, unread=unread and self.name is None)
         origin = KeptOrigin(graph, node, StoreSpec(store, self.key, value, cached=True), kept=True)
-        graph.process(node, (parent,), Operator(lambda bindings: open_step(origin.open(bindings))), (store,))
+        operator = Operator(lambda bindings: open_step(origin.open(bindings)), function=function)
+        graph.process(node, (parent,), operator, (store,))
         return replace(self.table, node=node, key=self.key, value=value, origin=origin)
 
     def _repartitioned(self, store: str, sink: str, source: str, *, unread: bool) -> str:

@@ -59,7 +59,7 @@ class KStream:
         name: str | None = None,
     ) -> KStream:
         """A new key and value for each record: `function(key, value)` returns both."""
-        return self._rekeyed("KSTREAM-MAP-", stateless.map_pairs(function), key, value, name)
+        return self._rekeyed("KSTREAM-MAP-", stateless.map_pairs(function), function, key, value, name)
 
     def map_values(
         self,
@@ -71,23 +71,23 @@ class KStream:
     ) -> KStream:
         """A new value for each record: `function(value)`, or `function(key, value)` with `with_key`."""
         step = stateless.map_values_with_key(function) if with_key else stateless.map_values(function)
-        return self._then("KSTREAM-MAPVALUES-", step, value, name)
+        return self._then("KSTREAM-MAPVALUES-", step, function, value, name)
 
     def select_key(
         self, function: Callable[[Any, Any], Any], *, key: SerdeLike | None = None, name: str | None = None
     ) -> KStream:
-        return self._rekeyed("KSTREAM-KEY-SELECT-", stateless.select_key(function), key, None, name)
+        return self._rekeyed("KSTREAM-KEY-SELECT-", stateless.select_key(function), function, key, None, name)
 
     def filter(self, predicate: Callable[[Any, Any], object], *, name: str | None = None) -> KStream:
         """The records for which `predicate(key, value)` is true."""
-        return self._then("KSTREAM-FILTER-", stateless.filter_rows(predicate), None, name)
+        return self._then("KSTREAM-FILTER-", stateless.filter_rows(predicate), predicate, None, name)
 
     def filter_not(self, predicate: Callable[[Any, Any], object], *, name: str | None = None) -> KStream:
-        return self._then("KSTREAM-FILTER-", stateless.filter_rows(predicate, keep=False), None, name)
+        return self._then("KSTREAM-FILTER-", stateless.filter_rows(predicate, keep=False), predicate, None, name)
 
     def peek(self, function: Callable[[Any, Any], object], *, name: str | None = None) -> KStream:
         """Call `function(key, value)` for each record and forward it. After a failure the call may be repeated."""
-        return self._then("KSTREAM-PEEK-", stateless.peek(function), None, name)
+        return self._then("KSTREAM-PEEK-", stateless.peek(function), function, None, name)
 
     # -- one record in, any number out
 
@@ -99,7 +99,7 @@ class KStream:
         value: SerdeLike | None = None,
         name: str | None = None,
     ) -> KStream:
-        return self._rekeyed("KSTREAM-FLATMAP-", stateless.flat_map(function), key, value, name)
+        return self._rekeyed("KSTREAM-FLATMAP-", stateless.flat_map(function), function, key, value, name)
 
     def flat_map_values(
         self,
@@ -110,7 +110,7 @@ class KStream:
         name: str | None = None,
     ) -> KStream:
         step = stateless.flat_map_values_with_key(function) if with_key else stateless.flat_map_values(function)
-        return self._then("KSTREAM-FLATMAPVALUES-", step, value, name)
+        return self._then("KSTREAM-FLATMAPVALUES-", step, function, value, name)
 
     # -- coroutines: a service to ask, a model to wait for
 
@@ -157,6 +157,7 @@ class KStream:
         operator = Operator(
             lambda bindings: step_of(function, limits, bindings.await_all),
             at_once=_ROUND_OF_CALLS * limits.concurrency,
+            function=function,
         )
         node = self.graph.process(self.graph.name(prefix, name), (self.node,), operator)
         return replace(self, node=node, value=next_serde(value, self.value))
@@ -172,7 +173,7 @@ class KStream:
         name: str | None = None,
     ) -> KStream:
         """`function(keys, values)` returns the same number of keys and values. Results must not depend on batches."""
-        return self._rekeyed("KSTREAM-MAP-", stateless.map_batch(function), key, value, name)
+        return self._rekeyed("KSTREAM-MAP-", stateless.map_batch(function), function, key, value, name)
 
     def map_values_batch(
         self,
@@ -181,7 +182,7 @@ class KStream:
         value: SerdeLike | None = None,
         name: str | None = None,
     ) -> KStream:
-        return self._then("KSTREAM-MAPVALUES-", stateless.map_values_batch(function), value, name)
+        return self._then("KSTREAM-MAPVALUES-", stateless.map_values_batch(function), function, value, name)
 
     # -- several streams
 
@@ -391,13 +392,13 @@ class KStream:
         self.graph.topology.add(SinkNode(node, (self.node,), target, *serdes, partitioner))
 
     def for_each(self, function: Callable[[Any, Any], object], *, name: str | None = None) -> None:
-        self._then("KSTREAM-FOREACH-", stateless.peek(function), None, name)
+        self._then("KSTREAM-FOREACH-", stateless.peek(function), function, None, name)
 
     def print(self, *, label: str | None = None, name: str | None = None) -> None:
         """Print each record on standard output."""
         prefix = f"[{label or self.node}]: "
         step = stateless.peek(lambda key, value: sys.stdout.write(f"{prefix}{key}, {value}\n"))
-        self._then("KSTREAM-PRINTER-", step, None, name)
+        self._then("KSTREAM-PRINTER-", step, None, None, name)
 
     # -- the user's own processors
 
@@ -443,19 +444,30 @@ class KStream:
     ) -> str:
         node = self.graph.name(prefix, name)
         used = self.graph.use_stores(node, stores)
-        operator = Operator(lambda bindings: bindings.process(node, supplier, fixed_key), records=True)
+        operator = Operator(
+            lambda bindings: bindings.process(node, supplier, fixed_key), records=True, function=supplier
+        )
         return self.graph.process(node, (self.node,), operator, used)
 
     # -- inside
 
-    def _then(self, prefix: str, step: ChunkFunction, value: SerdeLike | None, name: str | None) -> KStream:
-        node = self.graph.process(self.graph.name(prefix, name), (self.node,), Operator(lambda _: step))
+    def _then(
+        self, prefix: str, step: ChunkFunction, function: object, value: SerdeLike | None, name: str | None
+    ) -> KStream:
+        operator = Operator(lambda _: step, function=function)
+        node = self.graph.process(self.graph.name(prefix, name), (self.node,), operator)
         return replace(self, node=node, value=next_serde(value, self.value))
 
     def _rekeyed(
-        self, prefix: str, step: ChunkFunction, key: SerdeLike | None, value: SerdeLike | None, name: str | None
+        self,
+        prefix: str,
+        step: ChunkFunction,
+        function: object,
+        key: SerdeLike | None,
+        value: SerdeLike | None,
+        name: str | None,
     ) -> KStream:
-        stream = self._then(prefix, step, value, name)
+        stream = self._then(prefix, step, function, value, name)
         return replace(stream, key=next_serde(key, self.key, key=True), key_changed=True)
 
     def check_same_builder(self, other: KStream | KTable) -> None:

@@ -110,7 +110,9 @@ class KTable:
         """Group by a new key: `function(key, value)` returns key and value. `name` names the repartition topic."""
         self.origin.send_old(keep=True)
         key_serde, value_serde = next_serde(key, self.key, key=True), next_serde(value, self.value)
-        operator = Operator(lambda bindings: aggregate_table.regroup(function, key_serde, bindings.count))
+        operator = Operator(
+            lambda bindings: aggregate_table.regroup(function, key_serde, bindings.count), function=function
+        )
         node = self.graph.process(self.graph.name("KTABLE-SELECT-", name), (self.node,), operator)
         return KGroupedTable(self, node, key_serde, value_serde, name)
 

@@ -53,10 +53,16 @@ class _Windowed:
         self, reducer: Callable[[Any, Any], Any], *, name: str | None = None, retention: Duration | None = None
     ) -> KTable:
         """`reducer(row, value)` returns the new row for each record. The first value in a window is its first row."""
-        return self._table("KSTREAM-REDUCE-", reducing(reducer), self.grouped.stream.value, name, retention)
+        return self._table("KSTREAM-REDUCE-", reducing(reducer), self.grouped.stream.value, name, retention, reducer)
 
     def _table(
-        self, prefix: str, aggregation: Aggregation, value: Serde, name: str | None, retention: Duration | None
+        self,
+        prefix: str,
+        aggregation: Aggregation,
+        value: Serde,
+        name: str | None,
+        retention: Duration | None,
+        function: object = None,
     ) -> KTable:
         graph = self.grouped.stream.graph
         store = graph.store_name(f"{prefix}STATE-STORE-", name)
@@ -64,7 +70,8 @@ class _Windowed:
         parent = self.grouped.by_key(store, unread=aggregation.counts and self.on_late is None)
         rows = WindowedRows(self.windows, parent.key, value, store, retention, on_close=self.emit == "on_close")
         late = None if self.on_late is None else _LateTopic(self.on_late, parent)
-        return rows.table(graph, node, (parent.node,), aggregation, rows.origin(graph, node), late=late)
+        origin = rows.origin(graph, node)
+        return rows.table(graph, node, (parent.node,), aggregation, origin, late=late, function=function)
 
 
 class TimeWindowedKStream(_Windowed):
@@ -88,7 +95,7 @@ class TimeWindowedKStream(_Windowed):
             return with_finish(init, table)
         check_given(adder=adder)
         serde = next_serde(value, self.grouped.stream.value)
-        return self._table("KSTREAM-AGGREGATE-", Aggregation(init, (adder,)), serde, name, retention)
+        return self._table("KSTREAM-AGGREGATE-", Aggregation(init, (adder,)), serde, name, retention, adder)
 
 
 class SessionWindowedKStream(_Windowed):
@@ -113,7 +120,8 @@ class SessionWindowedKStream(_Windowed):
             return with_finish(init, table)
         check_given(adder=adder, merger=merger)
         serde = next_serde(value, self.grouped.stream.value)
-        return self._table("KSTREAM-AGGREGATE-", Aggregation(init, (adder,), merger), serde, name, retention)
+        aggregation = Aggregation(init, (adder,), merger)
+        return self._table("KSTREAM-AGGREGATE-", aggregation, serde, name, retention, adder)
 
 
 @dataclass(frozen=True)
@@ -145,6 +153,7 @@ class WindowedRows:
         *,
         late: _LateTopic | None = None,
         shared: bool = False,
+        function: object = None,
     ) -> KTable:
         """Add the node that keeps the rows. With `shared` it is described without the store, which its parents have."""
 
@@ -153,7 +162,7 @@ class WindowedRows:
 
         stores, uses = ((), (self.store,)) if shared else ((self.store,), ())
         timing = Timing.CHANGED if self.on_close else Timing.USED
-        graph.process(node, parents, Operator(open_step, timing=timing), stores, uses=uses)
+        graph.process(node, parents, Operator(open_step, timing=timing, function=function), stores, uses=uses)
         if self.windows.after_end is not None:
             clocks = stream_time_clocks(self.store, len(aggregation.adds))
             graph.closing[node] = ClosingTime(self.windows.after_end, clocks)

@@ -79,6 +79,8 @@ class Operator:
     """How many records a round may have at most, where each may take long; None: no limit."""
     timing: Timing = Timing.UNUSED
     """Processors of the user's may do anything: for them it is always CHANGED."""
+    function: Any = None
+    """The user's function that it calls, if there is one, by which errors and drawings name the step."""
 
     def __post_init__(self) -> None:
         if self.records:

@@ -40,7 +40,7 @@ def filter_table(table: KTable, predicate: Callable[[Any, Any], object], name: s
             return keep_rows(convert, origin.open(bindings))
         return derive(convert, sends_old=origin.sends_old)
 
-    return _derived_table(table, node, table.value, origin, Operator(open_step))
+    return _derived_table(table, node, table.value, origin, Operator(open_step, function=predicate))
 
 
 def map_table(
@@ -56,7 +56,7 @@ def map_table(
             return derived.kept(convert, origin.open(bindings))
         return derived.derived(convert, sends_old=origin.sends_old)
 
-    return _derived_table(table, node, serde, origin, Operator(open_step))
+    return _derived_table(table, node, serde, origin, Operator(open_step, function=function))
 
 
 def transform_table(
@@ -89,7 +89,8 @@ def transform_table(
             return transform_values.KeepingTransformed(values, origin.open(bindings))
         return transform_values.Transforming(values, sends_old=origin.sends_old)
 
-    return _derived_table(table, node, serde, origin, Operator(open_step, records=supplied), used)
+    operator = Operator(open_step, records=supplied, function=transformer)
+    return _derived_table(table, node, serde, origin, operator, used)
 
 
 class UnreadableOrigin(DerivedOrigin):

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, overload
 
 from streamtopo.aggregators import Aggregator
-from streamtopo.dsl.aggregators import check_given, not_given, with_finish
+from streamtopo.dsl.aggregators import ADDER, check_aggregation, not_given, with_finish
 from streamtopo.dsl.cogrouped import CogroupedKStream, GroupAndAdder
 from streamtopo.dsl.graph import next_serde
 from streamtopo.dsl.ktable import KTable
@@ -19,6 +19,7 @@ from streamtopo.operators.tables import aggregate
 from streamtopo.serdes import BYTES, INT, Serde, SerdeLike
 from streamtopo.stores import StoreSpec
 from streamtopo.stores.rows.state import State
+from streamtopo.topology.functions import check_function
 from streamtopo.topology.operator import Operator
 from streamtopo.windows import SessionWindows, Windows, WindowsByStart
 
@@ -43,6 +44,7 @@ class KGroupedStream:
 
     def reduce(self, reducer: Callable[[Any, Any], Any], *, name: str | None = None) -> KTable:
         """`reducer(row, value)` returns the new row for each record. The first value of a key is its first row."""
+        check_function("reduce", "reducer(row, value)", reducer, returns="row")
         return self._aggregated(
             "KSTREAM-REDUCE-",
             lambda state, dropped: aggregate.reduce(state, reducer, dropped),
@@ -65,7 +67,7 @@ class KGroupedStream:
         """
         if isinstance(init, Aggregator):
             return with_finish(init, self.aggregate(init.init, init.adder, value=init.value, name=name))
-        check_given(adder=adder)
+        check_aggregation(init, adder=adder)
         return self._aggregated(
             "KSTREAM-AGGREGATE-",
             lambda state, dropped: aggregate.aggregate(state, init, (adder,), dropped),
@@ -100,6 +102,7 @@ class KGroupedStream:
 
     def cogroup(self, adder: Callable[[Any, Any, Any], Any]) -> CogroupedKStream:
         """Aggregate this group with others, which are added by `cogroup` of the result."""
+        check_function("cogroup", ADDER, adder, returns="row")
         return CogroupedKStream((GroupAndAdder(self, adder),))
 
     def _aggregated(

@@ -13,6 +13,7 @@ from streamtopo.operators.tables import aggregate_table
 from streamtopo.serdes import INT, Serde, SerdeLike
 from streamtopo.stores import StoreSpec
 from streamtopo.stores.rows.state import State
+from streamtopo.topology.functions import check_function
 from streamtopo.topology.nodes import Repartition, SinkNode, SourceNode
 from streamtopo.topology.operator import Operator
 
@@ -43,6 +44,8 @@ class KGroupedTable:
         name: str | None = None,
     ) -> KTable:
         """`adder(row, value)` and `subtractor(row, value)` return the new row. The first value is the first row."""
+        check_function("KGroupedTable.reduce", "adder(row, value)", adder, returns="row")
+        check_function("KGroupedTable.reduce", "subtractor(row, value)", subtractor)
         return self._aggregated(
             "KTABLE-REDUCE-",
             lambda state: aggregate_table.reducing(state, adder, subtractor),
@@ -64,6 +67,9 @@ class KGroupedTable:
 
         None deletes the row.
         """
+        check_function("KGroupedTable.aggregate", "init()", init)
+        check_function("KGroupedTable.aggregate", "adder(key, value, row)", adder, returns="row")
+        check_function("KGroupedTable.aggregate", "subtractor(key, value, row)", subtractor)
         return self._aggregated(
             "KTABLE-AGGREGATE-",
             lambda state: aggregate_table.aggregating(state, init, adder, subtractor),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from streamtopo.aggregators import Aggregator
-from streamtopo.dsl.aggregators import check_given, not_given, with_finish
+from streamtopo.dsl.aggregators import check_aggregation, not_given, with_finish
 from streamtopo.dsl.graph import ClosingTime, Graph, next_serde
 from streamtopo.dsl.ktable import KTable
 from streamtopo.dsl.tables.origin import KeptOrigin
@@ -24,6 +24,7 @@ from streamtopo.settings.durations import Duration, milliseconds
 from streamtopo.stores import Kind, StoreSpec
 from streamtopo.stores.rows.layout import segment_of
 from streamtopo.stores.rows.state import State
+from streamtopo.topology.functions import check_function
 from streamtopo.topology.names import valid_name
 from streamtopo.topology.nodes import SinkNode
 from streamtopo.topology.operator import Bindings, Operator, Timing
@@ -53,6 +54,7 @@ class _Windowed:
         self, reducer: Callable[[Any, Any], Any], *, name: str | None = None, retention: Duration | None = None
     ) -> KTable:
         """`reducer(row, value)` returns the new row for each record. The first value in a window is its first row."""
+        check_function("reduce", "reducer(row, value)", reducer, returns="row")
         return self._table("KSTREAM-REDUCE-", reducing(reducer), self.grouped.stream.value, name, retention, reducer)
 
     def _table(
@@ -93,7 +95,7 @@ class TimeWindowedKStream(_Windowed):
         if isinstance(init, Aggregator):
             table = self.aggregate(init.init, init.adder, value=init.value, name=name, retention=retention)
             return with_finish(init, table)
-        check_given(adder=adder)
+        check_aggregation(init, adder=adder)
         serde = next_serde(value, self.grouped.stream.value)
         return self._table("KSTREAM-AGGREGATE-", Aggregation(init, (adder,)), serde, name, retention, adder)
 
@@ -118,7 +120,7 @@ class SessionWindowedKStream(_Windowed):
         if isinstance(init, Aggregator):
             table = self.aggregate(init.init, init.adder, init.merger, value=init.value, name=name, retention=retention)
             return with_finish(init, table)
-        check_given(adder=adder, merger=merger)
+        check_aggregation(init, adder=adder, merger=merger)
         serde = next_serde(value, self.grouped.stream.value)
         aggregation = Aggregation(init, (adder,), merger)
         return self._table("KSTREAM-AGGREGATE-", aggregation, serde, name, retention, adder)

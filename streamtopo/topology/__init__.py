@@ -13,6 +13,7 @@ from streamtopo.stores import StoreSpec
 from streamtopo.timestamps import MaxAheadLike, TimestampLike, max_ahead_of, timestamp_of
 from streamtopo.topology.code_places import code_place_of
 from streamtopo.topology.description import described
+from streamtopo.topology.functions import check_function, check_timestamp_function
 from streamtopo.topology.names import names_or_pattern, valid_name
 from streamtopo.topology.nodes import Node, Partitioner, ProcessorNode, Repartition, SinkNode, SourceNode, Subtopology
 from streamtopo.topology.operator import Operator
@@ -43,6 +44,8 @@ class Topology:
             case ProcessorNode(stores=stores):
                 for store in stores:
                     self._check_store(node.name, store)
+            case SinkNode():
+                _check_sink(node)
         self.nodes[node.name] = _placed(node)
         return node
 
@@ -158,6 +161,8 @@ class Topology:
                     f'sources "{other.name}" and "{source.name}" both read topic "{twice[0]}"; '
                     "read it once and connect both children to that source"
                 )
+        if source.timestamp is not None and callable(source.timestamp.take):
+            check_timestamp_function(f'source "{source.name}"', source.timestamp.take)
 
     def _check_store(self, name: str, store: str) -> None:
         if store not in self.stores:
@@ -224,6 +229,7 @@ class Topology:
 
 def _processing(name: str, supplier: Callable[[], Any]) -> Operator:
     """The operator of a processor of the user's."""
+    check_function(f'processor "{name}"', "supplier()", supplier)
     return Operator(lambda bindings: bindings.process(name, supplier, fixed_key=False), records=True, function=supplier)
 
 
@@ -231,6 +237,13 @@ def _placed(node: Node) -> Node:
     """The node, which knows now where it was made: call this when it is added."""
     function = node.operator.function if isinstance(node, ProcessorNode) else None
     return replace(node, code_place=code_place_of(function))
+
+
+def _check_sink(sink: SinkNode) -> None:
+    if callable(sink.topic):
+        check_function(f'sink "{sink.name}"', "topic(key, value, context)", sink.topic)
+    if sink.partitioner is not None:
+        check_function(f'sink "{sink.name}"', "partitioner(topic, key, value, count)", sink.partitioner)
 
 
 def _connected(nodes: Iterable[Node]) -> list[frozenset[str]]:

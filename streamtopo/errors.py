@@ -74,12 +74,19 @@ class FailedRecord:
     timestamp: int = -1
     call: str = ""
     """What was called if there is no record, such as "the punctuation at stream time 20"."""
+    code_place: str = ""
+    """Where the user's program makes the node, such as "to_cents, orders.py:31"."""
 
     @property
     def place(self) -> str:
         if self.topic is None:
             return f"task {self.task}, {self.call}"
         return f"{self.topic}/{self.partition} offset {self.offset}"
+
+    @property
+    def step(self) -> str:
+        """The node and its place in the user's program."""
+        return f'step "{self.node}"' + (f" ({self.code_place})" if self.code_place else "")
 
     @property
     def identity(self) -> tuple[str, str]:
@@ -92,6 +99,16 @@ class StepError(StreamtopoError):
 
     def __init__(self, failed: FailedRecord, hint: str = "") -> None:
         reason = str(failed.cause) if isinstance(failed.cause, StreamtopoError) else repr(failed.cause)
-        super().__init__(f'step "{failed.node}" failed on {failed.place}: {reason}' + (f"; {hint}" if hint else ""))
+        key = "" if failed.key is None else f"the record's key is {_text(failed.key):.80}"
+        message = f"{failed.step} failed on {failed.place}: {reason}"
+        super().__init__("; ".join(filter(None, [message, key, hint])))
         self.failed = failed
         self.__cause__ = failed.cause
+
+
+def _text(key: bytes) -> str:
+    """The key as people read it, if it is a text."""
+    try:
+        return repr(key.decode())
+    except UnicodeDecodeError:
+        return repr(key)

@@ -126,7 +126,8 @@ def _box(topology: Topology, part: Subtopology, ids: dict[str, str]) -> Box:
 def _node(node: Node, ids: dict[str, str]) -> Item:
     kinds = {SourceNode: Kind.SOURCE, ProcessorNode: Kind.PROCESSOR, SinkNode: Kind.SINK}
     serdes = "" if isinstance(node, ProcessorNode) else f"{node.key.name} keys, {node.value.name} values"
-    return Item(ids[f"node {node.name}"], kinds[type(node)], node.name, details=serdes)
+    details = ", ".join(filter(None, [serdes, str(node.code_place or "")]))
+    return Item(ids[f"node {node.name}"], kinds[type(node)], node.name, details=details)
 
 
 def _store(topology: Topology, spec: StoreSpec, ids: dict[str, str]) -> Item:

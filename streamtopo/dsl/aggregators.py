@@ -1,4 +1,4 @@
-"""Tables of ready-made aggregators: their rows, converted to results."""
+"""The functions of aggregations: the user's, or those of ready-made aggregators, whose rows become results."""
 
 from __future__ import annotations
 
@@ -7,9 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from streamtopo.aggregators import Aggregator
 from streamtopo.errors import TopologyError
+from streamtopo.topology.functions import check_function
 
 if TYPE_CHECKING:
     from streamtopo.dsl.ktable import KTable
+
+
+ADDER, MERGER = "adder(key, value, row)", "merger(key, row, session)"
+"""How they are called."""
 
 
 def with_finish(aggregator: Aggregator, table: KTable) -> KTable:
@@ -23,9 +28,13 @@ def not_given(key: Any, one: Any, other: Any) -> Any:
     """The default of functions that a ready-made aggregator brings."""
 
 
-def check_given(**functions: Callable[..., Any]) -> None:
+def check_aggregation(init: Callable[[], Any], **functions: Callable[..., Any]) -> None:
+    """Functions by what they are: `adder`, and for sessions `merger`."""
     for what, function in functions.items():
         if function is not_given:
             raise TopologyError(
                 f"aggregate was given no {what}; give aggregate(init, {', '.join(functions)}), or a ready-made one"
             )
+    check_function("aggregate", "init()", init)
+    for what, function in functions.items():
+        check_function("aggregate", ADDER if what == "adder" else MERGER, function, returns="row")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, overload
 
+from streamtopo.dsl.aggregators import ADDER, check_aggregation
 from streamtopo.dsl.graph import Graph, next_serde
 from streamtopo.dsl.ktable import KTable
 from streamtopo.dsl.tables.origin import KeptOrigin
@@ -13,11 +14,13 @@ from streamtopo.dsl.windows import WindowedRows, check_windows
 from streamtopo.errors import TopologyError
 from streamtopo.operators import stateless
 from streamtopo.operators.tables import aggregate
+from streamtopo.operators.tables.adders import Add
 from streamtopo.operators.windows.shared import Aggregation
 from streamtopo.serdes import Serde, SerdeLike
 from streamtopo.settings.durations import Duration
 from streamtopo.steps import StepLike
 from streamtopo.stores import StoreSpec
+from streamtopo.topology.functions import check_function
 from streamtopo.topology.operator import Bindings, Operator
 from streamtopo.windows import SessionWindows, Windows, WindowsByStart
 
@@ -41,6 +44,7 @@ class CogroupedKStream:
 
     def cogroup(self, grouped: KGroupedStream, adder: Callable[[Any, Any, Any], Any]) -> CogroupedKStream:
         """Add another stream, with `adder(key, value, row)` for its records."""
+        check_function("cogroup", ADDER, adder, returns="row")
         first = self.parts[0].grouped.stream
         if grouped.stream.graph is not first.graph:
             raise TopologyError(
@@ -55,6 +59,7 @@ class CogroupedKStream:
 
     def aggregate(self, init: Callable[[], Any], *, value: SerdeLike | None = None, name: str | None = None) -> KTable:
         """The row of each key, starting with `init()`. Records without a key or without a value are dropped."""
+        check_aggregation(init)
         nodes = self.share(value, name)
         spec = StoreSpec(nodes.store, nodes.key, nodes.value, cached=True)
         origin = KeptOrigin(nodes.graph, nodes.node, spec, kept=True)
@@ -109,7 +114,7 @@ class CogroupNodes:
     store: str
     key: Serde
     value: Serde
-    adders: tuple[aggregate.Add, ...]
+    adders: tuple[Add, ...]
 
     def add_parents(self) -> None:
         """Add the nodes for the streams. They are described with the store, so it must exist."""
@@ -137,6 +142,7 @@ class TimeWindowedCogroupedKStream:
         retention: Duration | None = None,
     ) -> KTable:
         """The row of each key and window, starting with `init()`."""
+        check_aggregation(init)
         nodes = self.cogrouped.share(value, name)
         return nodes.table(self.windows, Aggregation(init, nodes.adders), retention)
 
@@ -156,5 +162,6 @@ class SessionWindowedCogroupedKStream:
         retention: Duration | None = None,
     ) -> KTable:
         """The row of each session, starting with `init()`. `merger(key, row, session)` merges two rows."""
+        check_aggregation(init, merger=merger)
         nodes = self.cogrouped.share(value, name)
         return nodes.table(self.windows, Aggregation(init, nodes.adders, merger), retention)

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, overload
 
 from streamtopo.aggregators import Aggregator
-from streamtopo.dsl.aggregators import check_given, not_given, with_finish
+from streamtopo.dsl.aggregators import ADDER, check_aggregation, not_given, with_finish
 from streamtopo.dsl.cogrouped import CogroupedKStream, GroupAndAdder
 from streamtopo.dsl.graph import next_serde
 from streamtopo.dsl.ktable import KTable
@@ -19,6 +19,7 @@ from streamtopo.operators.tables import aggregate
 from streamtopo.serdes import BYTES, INT, Serde, SerdeLike
 from streamtopo.stores import StoreSpec
 from streamtopo.stores.rows.state import State
+from streamtopo.topology.functions import check_function
 from streamtopo.topology.operator import Operator
 from streamtopo.windows import SessionWindows, Windows, WindowsByStart
 
@@ -43,11 +44,13 @@ class KGroupedStream:
 
     def reduce(self, reducer: Callable[[Any, Any], Any], *, name: str | None = None) -> KTable:
         """`reducer(row, value)` returns the new row for each record. The first value of a key is its first row."""
+        check_function("reduce", "reducer(row, value)", reducer, returns="row")
         return self._aggregated(
             "KSTREAM-REDUCE-",
             lambda state, dropped: aggregate.reduce(state, reducer, dropped),
             self.stream.value,
             name,
+            function=reducer,
         )
 
     def aggregate(
@@ -64,12 +67,13 @@ class KGroupedStream:
         """
         if isinstance(init, Aggregator):
             return with_finish(init, self.aggregate(init.init, init.adder, value=init.value, name=name))
-        check_given(adder=adder)
+        check_aggregation(init, adder=adder)
         return self._aggregated(
             "KSTREAM-AGGREGATE-",
             lambda state, dropped: aggregate.aggregate(state, init, (adder,), dropped),
             next_serde(value, self.stream.value),
             name,
+            function=adder,
         )
 
     @overload
@@ -98,15 +102,25 @@ class KGroupedStream:
 
     def cogroup(self, adder: Callable[[Any, Any, Any], Any]) -> CogroupedKStream:
         """Aggregate this group with others, which are added by `cogroup` of the result."""
+        check_function("cogroup", ADDER, adder, returns="row")
         return CogroupedKStream((GroupAndAdder(self, adder),))
 
-    def _aggregated(self, prefix: str, open_step: Open, value: Serde, name: str | None, *, raw: bool = False) -> KTable:
+    def _aggregated(
+        self,
+        prefix: str,
+        open_step: Open,
+        value: Serde,
+        name: str | None,
+        *,
+        function: object = None,
+        raw: bool = False,
+    ) -> KTable:
         graph = self.stream.graph
         store = graph.store_name(f"{prefix}STATE-STORE-", name)
         node = graph.name(prefix)
         parent = self.by_key(store, raw=raw)
         origin = KeptOrigin(graph, node, StoreSpec(store, parent.key, value, cached=True), kept=True)
-        operator = Operator(lambda bindings: open_step(origin.open(bindings), bindings.count))
+        operator = Operator(lambda bindings: open_step(origin.open(bindings), bindings.count), function=function)
         graph.process(node, (parent.node,), operator, (store,))
         return KTable(graph, node, parent.key, value, origin)
 

@@ -13,6 +13,7 @@ from streamtopo.operators.tables import aggregate_table
 from streamtopo.serdes import INT, Serde, SerdeLike
 from streamtopo.stores import StoreSpec
 from streamtopo.stores.rows.state import State
+from streamtopo.topology.functions import check_function
 from streamtopo.topology.nodes import Repartition, SinkNode, SourceNode
 from streamtopo.topology.operator import Operator
 
@@ -43,11 +44,14 @@ class KGroupedTable:
         name: str | None = None,
     ) -> KTable:
         """`adder(row, value)` and `subtractor(row, value)` return the new row. The first value is the first row."""
+        check_function("KGroupedTable.reduce", "adder(row, value)", adder, returns="row")
+        check_function("KGroupedTable.reduce", "subtractor(row, value)", subtractor)
         return self._aggregated(
             "KTABLE-REDUCE-",
             lambda state: aggregate_table.reducing(state, adder, subtractor),
             self.value,
             name,
+            function=adder,
         )
 
     def aggregate(
@@ -63,11 +67,15 @@ class KGroupedTable:
 
         None deletes the row.
         """
+        check_function("KGroupedTable.aggregate", "init()", init)
+        check_function("KGroupedTable.aggregate", "adder(key, value, row)", adder, returns="row")
+        check_function("KGroupedTable.aggregate", "subtractor(key, value, row)", subtractor)
         return self._aggregated(
             "KTABLE-AGGREGATE-",
             lambda state: aggregate_table.aggregating(state, init, adder, subtractor),
             next_serde(value, self.value),
             name,
+            function=adder,
         )
 
     def _aggregated(
@@ -77,6 +85,7 @@ class KGroupedTable:
         value: Serde,
         name: str | None,
         *,
+        function: object = None,
         unread: bool = False,
     ) -> KTable:
         graph = self.table.graph
@@ -85,7 +94,8 @@ class KGroupedTable:
         node = graph.name(prefix)
         parent = self._repartitioned(store, sink, source, unread=unread and self.name is None)
         origin = KeptOrigin(graph, node, StoreSpec(store, self.key, value, cached=True), kept=True)
-        graph.process(node, (parent,), Operator(lambda bindings: open_step(origin.open(bindings))), (store,))
+        operator = Operator(lambda bindings: open_step(origin.open(bindings)), function=function)
+        graph.process(node, (parent,), operator, (store,))
         return replace(self.table, node=node, key=self.key, value=value, origin=origin)
 
     def _repartitioned(self, store: str, sink: str, source: str, *, unread: bool) -> str:

@@ -26,6 +26,7 @@ from streamtopo.settings.durations import Duration, milliseconds
 from streamtopo.stores import StoreSpec
 from streamtopo.stores.build import versioned_store
 from streamtopo.topology.coroutines import Awaiting, CallLimits, Coroutine
+from streamtopo.topology.functions import check_function, with_key_or_not
 from streamtopo.topology.names import valid_name
 from streamtopo.topology.nodes import Partitioner, Repartition, SinkNode, SourceNode
 from streamtopo.topology.operator import Operator
@@ -59,7 +60,8 @@ class KStream:
         name: str | None = None,
     ) -> KStream:
         """A new key and value for each record: `function(key, value)` returns both."""
-        return self._rekeyed("KSTREAM-MAP-", stateless.map_pairs(function), key, value, name)
+        check_function("map", "function(key, value)", function)
+        return self._rekeyed("KSTREAM-MAP-", stateless.map_pairs(function), function, key, value, name)
 
     def map_values(
         self,
@@ -70,24 +72,29 @@ class KStream:
         name: str | None = None,
     ) -> KStream:
         """A new value for each record: `function(value)`, or `function(key, value)` with `with_key`."""
+        check_function("map_values", with_key_or_not("function", with_key), function, with_key=with_key)
         step = stateless.map_values_with_key(function) if with_key else stateless.map_values(function)
-        return self._then("KSTREAM-MAPVALUES-", step, value, name)
+        return self._then("KSTREAM-MAPVALUES-", step, function, value, name)
 
     def select_key(
         self, function: Callable[[Any, Any], Any], *, key: SerdeLike | None = None, name: str | None = None
     ) -> KStream:
-        return self._rekeyed("KSTREAM-KEY-SELECT-", stateless.select_key(function), key, None, name)
+        check_function("select_key", "function(key, value)", function)
+        return self._rekeyed("KSTREAM-KEY-SELECT-", stateless.select_key(function), function, key, None, name)
 
     def filter(self, predicate: Callable[[Any, Any], object], *, name: str | None = None) -> KStream:
         """The records for which `predicate(key, value)` is true."""
-        return self._then("KSTREAM-FILTER-", stateless.filter_rows(predicate), None, name)
+        check_function("filter", "predicate(key, value)", predicate)
+        return self._then("KSTREAM-FILTER-", stateless.filter_rows(predicate), predicate, None, name)
 
     def filter_not(self, predicate: Callable[[Any, Any], object], *, name: str | None = None) -> KStream:
-        return self._then("KSTREAM-FILTER-", stateless.filter_rows(predicate, keep=False), None, name)
+        check_function("filter_not", "predicate(key, value)", predicate)
+        return self._then("KSTREAM-FILTER-", stateless.filter_rows(predicate, keep=False), predicate, None, name)
 
     def peek(self, function: Callable[[Any, Any], object], *, name: str | None = None) -> KStream:
         """Call `function(key, value)` for each record and forward it. After a failure the call may be repeated."""
-        return self._then("KSTREAM-PEEK-", stateless.peek(function), None, name)
+        check_function("peek", "function(key, value)", function)
+        return self._then("KSTREAM-PEEK-", stateless.peek(function), function, None, name)
 
     # -- one record in, any number out
 
@@ -99,7 +106,8 @@ class KStream:
         value: SerdeLike | None = None,
         name: str | None = None,
     ) -> KStream:
-        return self._rekeyed("KSTREAM-FLATMAP-", stateless.flat_map(function), key, value, name)
+        check_function("flat_map", "function(key, value)", function)
+        return self._rekeyed("KSTREAM-FLATMAP-", stateless.flat_map(function), function, key, value, name)
 
     def flat_map_values(
         self,
@@ -109,8 +117,9 @@ class KStream:
         value: SerdeLike | None = None,
         name: str | None = None,
     ) -> KStream:
+        check_function("flat_map_values", with_key_or_not("function", with_key), function, with_key=with_key)
         step = stateless.flat_map_values_with_key(function) if with_key else stateless.flat_map_values(function)
-        return self._then("KSTREAM-FLATMAPVALUES-", step, value, name)
+        return self._then("KSTREAM-FLATMAPVALUES-", step, function, value, name)
 
     # -- coroutines: a service to ask, a model to wait for
 
@@ -130,6 +139,7 @@ class KStream:
         other step. Records are committed only after their calls, so a failure may repeat calls.
         """
         limits = CallLimits(concurrency, milliseconds(timeout) / 1000, retries, _FIRST_PAUSE)
+        check_function("map_values_async", "function(value)", function, awaited=True)
         return self._awaiting("KSTREAM-MAPVALUES-", map_values_async, function, limits, value, name)
 
     def for_each_async(
@@ -143,6 +153,7 @@ class KStream:
     ) -> None:
         """Await `function(key, value)` for each record. Up to `concurrency` calls run at once; they start in order."""
         limits = CallLimits(concurrency, milliseconds(timeout) / 1000, retries, _FIRST_PAUSE)
+        check_function("for_each_async", "function(key, value)", function, awaited=True)
         self._awaiting("KSTREAM-FOREACH-", for_each_async, function, limits, None, name)
 
     def _awaiting(
@@ -157,6 +168,7 @@ class KStream:
         operator = Operator(
             lambda bindings: step_of(function, limits, bindings.await_all),
             at_once=_ROUND_OF_CALLS * limits.concurrency,
+            function=function,
         )
         node = self.graph.process(self.graph.name(prefix, name), (self.node,), operator)
         return replace(self, node=node, value=next_serde(value, self.value))
@@ -172,7 +184,8 @@ class KStream:
         name: str | None = None,
     ) -> KStream:
         """`function(keys, values)` returns the same number of keys and values. Results must not depend on batches."""
-        return self._rekeyed("KSTREAM-MAP-", stateless.map_batch(function), key, value, name)
+        check_function("map_batch", "function(keys, values)", function)
+        return self._rekeyed("KSTREAM-MAP-", stateless.map_batch(function), function, key, value, name)
 
     def map_values_batch(
         self,
@@ -181,7 +194,8 @@ class KStream:
         value: SerdeLike | None = None,
         name: str | None = None,
     ) -> KStream:
-        return self._then("KSTREAM-MAPVALUES-", stateless.map_values_batch(function), value, name)
+        check_function("map_values_batch", "function(values)", function)
+        return self._then("KSTREAM-MAPVALUES-", stateless.map_values_batch(function), function, value, name)
 
     # -- several streams
 
@@ -215,6 +229,8 @@ class KStream:
         `default`.
         """
         predicates = dict(branches) if isinstance(branches, Mapping) else _numbered(branches)
+        for predicate in predicates.values():
+            check_function("split", "predicate(key, value)", predicate)
         names = [*predicates, *([default if isinstance(default, str) else "0"] if default else [])]
         node = self.graph.name("KSTREAM-BRANCH-", name)
         step = stateless.branch(list(predicates.values()), default=bool(default))
@@ -270,6 +286,11 @@ class KStream:
             raise TopologyError(
                 f'the join of "{self.node}" with a {join.what} takes {join.functions}, not {functions!r:.80}'
             )
+        with_key = options.get("with_key", False)
+        method = "join" if how == "inner" else f"{how}_join"
+        check_function(method, with_key_or_not("joiner", with_key, "value, other"), functions[-1], with_key=with_key)
+        for key in functions[:-1]:
+            check_function(method, "key(key, value)", key)
         if unknown := options.keys() - join.options.__annotations__.keys():
             raise TopologyError(
                 f'the join of "{self.node}" with a {join.what} has no option {", ".join(sorted(unknown))}'
@@ -293,6 +314,7 @@ class KStream:
         name: str | None = None,
     ) -> KGroupedStream:
         """Group by a new key, which `function(key, value)` returns. `name` is the name of the repartition topic."""
+        check_function("group_by", "function(key, value)", function)
         return self.select_key(function, key=key).group_by_key(value=value, name=name)
 
     def repartition(
@@ -371,6 +393,7 @@ class KStream:
         `by(key, value)` returns the id, of type `id`; the default is the key. Records with equal ids must have equal
         keys, so that they are in one task. `name` is the name of the store with the ids.
         """
+        check_function("deduplicate", "by(key, value)", by)
         return deduplicated(self, within, by, id, name)
 
     # -- ends
@@ -391,13 +414,14 @@ class KStream:
         self.graph.topology.add(SinkNode(node, (self.node,), target, *serdes, partitioner))
 
     def for_each(self, function: Callable[[Any, Any], object], *, name: str | None = None) -> None:
-        self._then("KSTREAM-FOREACH-", stateless.peek(function), None, name)
+        check_function("for_each", "function(key, value)", function)
+        self._then("KSTREAM-FOREACH-", stateless.peek(function), function, None, name)
 
     def print(self, *, label: str | None = None, name: str | None = None) -> None:
         """Print each record on standard output."""
         prefix = f"[{label or self.node}]: "
         step = stateless.peek(lambda key, value: sys.stdout.write(f"{prefix}{key}, {value}\n"))
-        self._then("KSTREAM-PRINTER-", step, None, name)
+        self._then("KSTREAM-PRINTER-", step, None, None, name)
 
     # -- the user's own processors
 
@@ -411,6 +435,7 @@ class KStream:
         name: str | None = None,
     ) -> KStream:
         """Process records with your own processor. `supplier`, usually its class, makes one for each task."""
+        check_function("process", "supplier()", supplier)
         node = self._processor("KSTREAM-PROCESSOR-", supplier, stores, name, fixed_key=False)
         return replace(
             self,
@@ -429,6 +454,7 @@ class KStream:
         name: str | None = None,
     ) -> KStream:
         """Like `process`, but it cannot change the key, so no repartitioning is needed after it."""
+        check_function("process_values", "supplier()", supplier)
         node = self._processor("KSTREAM-PROCESSVALUES-", supplier, stores, name, fixed_key=True)
         return replace(self, node=node, value=next_serde(value, self.value))
 
@@ -443,19 +469,30 @@ class KStream:
     ) -> str:
         node = self.graph.name(prefix, name)
         used = self.graph.use_stores(node, stores)
-        operator = Operator(lambda bindings: bindings.process(node, supplier, fixed_key), records=True)
+        operator = Operator(
+            lambda bindings: bindings.process(node, supplier, fixed_key), records=True, function=supplier
+        )
         return self.graph.process(node, (self.node,), operator, used)
 
     # -- inside
 
-    def _then(self, prefix: str, step: ChunkFunction, value: SerdeLike | None, name: str | None) -> KStream:
-        node = self.graph.process(self.graph.name(prefix, name), (self.node,), Operator(lambda _: step))
+    def _then(
+        self, prefix: str, step: ChunkFunction, function: object, value: SerdeLike | None, name: str | None
+    ) -> KStream:
+        operator = Operator(lambda _: step, function=function)
+        node = self.graph.process(self.graph.name(prefix, name), (self.node,), operator)
         return replace(self, node=node, value=next_serde(value, self.value))
 
     def _rekeyed(
-        self, prefix: str, step: ChunkFunction, key: SerdeLike | None, value: SerdeLike | None, name: str | None
+        self,
+        prefix: str,
+        step: ChunkFunction,
+        function: object,
+        key: SerdeLike | None,
+        value: SerdeLike | None,
+        name: str | None,
     ) -> KStream:
-        stream = self._then(prefix, step, value, name)
+        stream = self._then(prefix, step, function, value, name)
         return replace(stream, key=next_serde(key, self.key, key=True), key_changed=True)
 
     def check_same_builder(self, other: KStream | KTable) -> None:

@@ -18,6 +18,7 @@ from streamtopo.operators.tables import aggregate_table, conversions
 from streamtopo.serdes import Serde, SerdeLike
 from streamtopo.steps import StepLike
 from streamtopo.stores import StoreSpec
+from streamtopo.topology.functions import check_function, with_key_or_not
 from streamtopo.topology.operator import Bindings, Operator, Timing
 
 if TYPE_CHECKING:
@@ -58,6 +59,8 @@ class KTable:
         """The updates as records. `function(key, value)` returns a new key. The value of a deleted row is None."""
         from streamtopo.dsl.kstream import KStream  # which imports this module
 
+        if function is not None:
+            check_function("to_stream", "function(key, value)", function)
         node = self.graph.name("KTABLE-TOSTREAM-", name)
         self.graph.process(node, (self.node,), Operator(lambda _: conversions.updates))
         stream = KStream(self.graph, node, self.key, self.value)
@@ -67,9 +70,11 @@ class KTable:
 
     def filter(self, predicate: Callable[[Any, Any], object], *, name: str | None = None) -> KTable:
         """The rows for which `predicate(key, value)` is true. A row for which it becomes false is deleted."""
+        check_function("KTable.filter", "predicate(key, value)", predicate)
         return filter_table(self, predicate, name, keep=True)
 
     def filter_not(self, predicate: Callable[[Any, Any], object], *, name: str | None = None) -> KTable:
+        check_function("KTable.filter_not", "predicate(key, value)", predicate)
         return filter_table(self, predicate, name, keep=False)
 
     def map_values(
@@ -81,6 +86,7 @@ class KTable:
         name: str | None = None,
     ) -> KTable:
         """A new value for each row: `function(value)`, or `function(key, value)` with `with_key`. None means no row."""
+        check_function("KTable.map_values", with_key_or_not("function", with_key), function, with_key=with_key)
         return map_table(self, function, value, name, with_key=with_key)
 
     def transform_values(
@@ -108,9 +114,12 @@ class KTable:
         name: str | None = None,
     ) -> KGroupedTable:
         """Group by a new key: `function(key, value)` returns key and value. `name` names the repartition topic."""
+        check_function("KTable.group_by", "function(key, value)", function)
         self.origin.send_old(keep=True)
         key_serde, value_serde = next_serde(key, self.key, key=True), next_serde(value, self.value)
-        operator = Operator(lambda bindings: aggregate_table.regroup(function, key_serde, bindings.count))
+        operator = Operator(
+            lambda bindings: aggregate_table.regroup(function, key_serde, bindings.count), function=function
+        )
         node = self.graph.process(self.graph.name("KTABLE-SELECT-", name), (self.node,), operator)
         return KGroupedTable(self, node, key_serde, value_serde, name)
 
@@ -131,6 +140,7 @@ class KTable:
         With `foreign_key` each row is joined with the row of `other` whose key is `foreign_key(value)`, or
         `foreign_key(key, value)` with `with_key`. The result has the keys of this table.
         """
+        _check_joiner("KTable.join", joiner, foreign_key, with_key)
         if foreign_key is None:
             return self._joined(other, joiner, table_join.INNER, value, name)
         return self._joined_by(other, joiner, _of_both(foreign_key, with_key), value, name, left=False)
@@ -146,6 +156,7 @@ class KTable:
         name: str | None = None,
     ) -> KTable:
         """Like `join`, but a row without a match in `other` is joined with None."""
+        _check_joiner("KTable.left_join", joiner, foreign_key, with_key)
         if foreign_key is None:
             return self._joined(other, joiner, table_join.LEFT, value, name)
         return self._joined_by(other, joiner, _of_both(foreign_key, with_key), value, name, left=True)
@@ -159,6 +170,7 @@ class KTable:
         name: str | None = None,
     ) -> KTable:
         """All rows of both tables. `joiner` gets None for a missing row."""
+        _check_joiner("KTable.outer_join", joiner)
         return self._joined(other, joiner, table_join.OUTER, value, name)
 
     def _joined(
@@ -193,6 +205,14 @@ class KTable:
             )
         if other.graph is not self.graph:
             raise TopologyError(f'"{self.node}" and "{other.node}" come from different builders; use one builder')
+
+
+def _check_joiner(
+    method: str, joiner: Callable[..., Any], foreign_key: Callable[..., Any] | None = None, with_key: bool = False
+) -> None:
+    check_function(method, "joiner(value, other)", joiner)
+    if foreign_key is not None:
+        check_function(method, with_key_or_not("foreign_key", with_key), foreign_key, with_key=with_key)
 
 
 def _of_both(foreign_key: Callable[..., Any], with_key: bool) -> Callable[[Any, Any], Any]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from streamtopo.aggregators import Aggregator
-from streamtopo.dsl.aggregators import check_given, not_given, with_finish
+from streamtopo.dsl.aggregators import check_aggregation, not_given, with_finish
 from streamtopo.dsl.graph import ClosingTime, Graph, next_serde
 from streamtopo.dsl.ktable import KTable
 from streamtopo.dsl.tables.origin import KeptOrigin
@@ -25,6 +25,7 @@ from streamtopo.settings.durations import Duration, milliseconds
 from streamtopo.stores import Kind, StoreSpec
 from streamtopo.stores.rows.layout import segment_of
 from streamtopo.stores.rows.state import State
+from streamtopo.topology.functions import check_function
 from streamtopo.topology.names import valid_name
 from streamtopo.topology.nodes import SinkNode
 from streamtopo.topology.operator import Bindings, Operator, StillOpen, Timing
@@ -54,10 +55,17 @@ class _Windowed:
         self, reducer: Callable[[Any, Any], Any], *, name: str | None = None, retention: Duration | None = None
     ) -> KTable:
         """`reducer(row, value)` returns the new row for each record. The first value in a window is its first row."""
-        return self._table("KSTREAM-REDUCE-", reducing(reducer), self.grouped.stream.value, name, retention)
+        check_function("reduce", "reducer(row, value)", reducer, returns="row")
+        return self._table("KSTREAM-REDUCE-", reducing(reducer), self.grouped.stream.value, name, retention, reducer)
 
     def _table(
-        self, prefix: str, aggregation: Aggregation, value: Serde, name: str | None, retention: Duration | None
+        self,
+        prefix: str,
+        aggregation: Aggregation,
+        value: Serde,
+        name: str | None,
+        retention: Duration | None,
+        function: object = None,
     ) -> KTable:
         graph = self.grouped.stream.graph
         store = graph.store_name(f"{prefix}STATE-STORE-", name)
@@ -65,7 +73,8 @@ class _Windowed:
         parent = self.grouped.by_key(store, unread=aggregation.counts and self.on_late is None)
         rows = WindowedRows(self.windows, parent.key, value, store, retention, on_close=self.emit == "on_close")
         late = None if self.on_late is None else _LateTopic(self.on_late, parent)
-        return rows.table(graph, node, (parent.node,), aggregation, rows.origin(graph, node), late=late)
+        origin = rows.origin(graph, node)
+        return rows.table(graph, node, (parent.node,), aggregation, origin, late=late, function=function)
 
 
 class TimeWindowedKStream(_Windowed):
@@ -87,9 +96,9 @@ class TimeWindowedKStream(_Windowed):
         if isinstance(init, Aggregator):
             table = self.aggregate(init.init, init.adder, value=init.value, name=name, retention=retention)
             return with_finish(init, table)
-        check_given(adder=adder)
+        check_aggregation(init, adder=adder)
         serde = next_serde(value, self.grouped.stream.value)
-        return self._table("KSTREAM-AGGREGATE-", Aggregation(init, (adder,)), serde, name, retention)
+        return self._table("KSTREAM-AGGREGATE-", Aggregation(init, (adder,)), serde, name, retention, adder)
 
 
 class SessionWindowedKStream(_Windowed):
@@ -112,9 +121,10 @@ class SessionWindowedKStream(_Windowed):
         if isinstance(init, Aggregator):
             table = self.aggregate(init.init, init.adder, init.merger, value=init.value, name=name, retention=retention)
             return with_finish(init, table)
-        check_given(adder=adder, merger=merger)
+        check_aggregation(init, adder=adder, merger=merger)
         serde = next_serde(value, self.grouped.stream.value)
-        return self._table("KSTREAM-AGGREGATE-", Aggregation(init, (adder,), merger), serde, name, retention)
+        aggregation = Aggregation(init, (adder,), merger)
+        return self._table("KSTREAM-AGGREGATE-", aggregation, serde, name, retention, adder)
 
 
 @dataclass(frozen=True)
@@ -146,6 +156,7 @@ class WindowedRows:
         *,
         late: _LateTopic | None = None,
         shared: bool = False,
+        function: object = None,
     ) -> KTable:
         """Add the node that keeps the rows. With `shared` it is described without the store, which its parents have."""
 
@@ -155,7 +166,8 @@ class WindowedRows:
         stores, uses = ((), (self.store,)) if shared else ((self.store,), ())
         timing = Timing.CHANGED if self.on_close else Timing.USED
         still_open = self._still_open() if self.on_close else None
-        graph.process(node, parents, Operator(open_step, timing=timing, still_open=still_open), stores, uses=uses)
+        operator = Operator(open_step, timing=timing, still_open=still_open, function=function)
+        graph.process(node, parents, operator, stores, uses=uses)
         if self.windows.after_end is not None:
             clocks = stream_time_clocks(self.store, len(aggregation.adds))
             graph.closing[node] = ClosingTime(self.windows.after_end, clocks)

@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from typing import Any, TypedDict, Unpack
 
 from streamtopo.engine.loading import Described, topology_of
+from streamtopo.engine.tracebacks import without_engine
 from streamtopo.engine.worker.worker import Worker
-from streamtopo.errors import StreamtopoError
+from streamtopo.errors import StepError, StreamtopoError
 from streamtopo.logs.memory import MemoryLog
 from streamtopo.records import Columns, Headers, TopicPartition
 from streamtopo.settings.config import OnError, WorkerConfig
@@ -143,8 +144,11 @@ class Driver:
 
     def run(self) -> None:
         """Process until nothing is left to do."""
-        while self.worker.run_once():
-            pass
+        try:
+            while self.worker.run_once():
+                pass
+        except StepError as error:
+            raise without_engine(error)  # noqa: B904  it is the same error
 
     # -- outputs
 

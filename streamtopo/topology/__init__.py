@@ -11,7 +11,9 @@ from streamtopo.errors import TopologyError
 from streamtopo.serdes import SerdeLike, serde_of
 from streamtopo.stores import StoreSpec
 from streamtopo.timestamps import MaxAheadLike, TimestampLike, max_ahead_of, timestamp_of
+from streamtopo.topology.code_places import code_place_of
 from streamtopo.topology.description import described
+from streamtopo.topology.functions import check_function, check_timestamp_function
 from streamtopo.topology.names import names_or_pattern, valid_name
 from streamtopo.topology.nodes import Node, Partitioner, ProcessorNode, Repartition, SinkNode, SourceNode, Subtopology
 from streamtopo.topology.operator import Operator
@@ -36,12 +38,15 @@ class Topology:
             raise TopologyError(f'node "{node.name}" has no parent, so nothing would reach it; name one')
         for parent in node.parents:
             self._check_parent(node.name, parent)
-        if isinstance(node, SourceNode):
-            self._check_source(node)
-        if isinstance(node, ProcessorNode):
-            for store in node.stores:
-                self._check_store(node.name, store)
-        self.nodes[node.name] = node
+        match node:
+            case SourceNode():
+                self._check_source(node)
+            case ProcessorNode(stores=stores):
+                for store in stores:
+                    self._check_store(node.name, store)
+            case SinkNode():
+                _check_sink(node)
+        self.nodes[node.name] = _placed(node)
         return node
 
     def add_source(
@@ -61,8 +66,7 @@ class Topology:
 
     def add_processor(self, name: str, supplier: Callable[[], Any], *parents: str) -> Self:
         """A processor of the user's. The supplier, usually a class, makes a new one for each task."""
-        operator = Operator(lambda bindings: bindings.process(name, supplier, fixed_key=False), records=True)
-        self.add(ProcessorNode(name, parents, operator))
+        self.add(ProcessorNode(name, parents, _processing(name, supplier)))
         return self
 
     def add_sink(
@@ -117,15 +121,16 @@ class Topology:
     ) -> Self:
         """A global store kept by a processor of the user's, from all partitions of a topic."""
         node = SourceNode(source or f"{name}-source", (topic,), serde_of(key, key=True), serde_of(value))
-        operator = Operator(lambda bindings: bindings.process(name, supplier, fixed_key=False), records=True)
-        self.add_global_store(replace(node, timestamp=timestamp_of(timestamp)), name, operator, store)
+        self.add_global_store(
+            replace(node, timestamp=timestamp_of(timestamp)), name, _processing(name, supplier), store
+        )
         return self
 
     def add_global_store(self, source: SourceNode, processor: str, operator: Operator, store: StoreSpec) -> None:
         """A store that every worker keeps for all its tasks, from all partitions of the source's topics."""
         self.add_store(replace(store, logged=False, in_memory=True))
         self.add(replace(source, everywhere=True))
-        self.nodes[processor] = ProcessorNode(processor, (source.name,), operator, (store.name,))
+        self.nodes[processor] = _placed(ProcessorNode(processor, (source.name,), operator, (store.name,)))
 
     def add_repartition(self, repartition: Repartition) -> None:
         valid_name(repartition.topic, "topic")
@@ -156,6 +161,8 @@ class Topology:
                     f'sources "{other.name}" and "{source.name}" both read topic "{twice[0]}"; '
                     "read it once and connect both children to that source"
                 )
+        if source.timestamp is not None and callable(source.timestamp.take):
+            check_timestamp_function(f'source "{source.name}"', source.timestamp.take)
 
     def _check_store(self, name: str, store: str) -> None:
         if store not in self.stores:
@@ -218,6 +225,25 @@ class Topology:
         """The text that Kafka Streams prints for a topology; tools that draw topologies read it."""
         self.subtopologies()
         return "Topologies:\n " + "".join(map(described, self._parts()))
+
+
+def _processing(name: str, supplier: Callable[[], Any]) -> Operator:
+    """The operator of a processor of the user's."""
+    check_function(f'processor "{name}"', "supplier()", supplier)
+    return Operator(lambda bindings: bindings.process(name, supplier, fixed_key=False), records=True, function=supplier)
+
+
+def _placed(node: Node) -> Node:
+    """The node, which knows now where it was made: call this when it is added."""
+    function = node.operator.function if isinstance(node, ProcessorNode) else None
+    return replace(node, code_place=code_place_of(function))
+
+
+def _check_sink(sink: SinkNode) -> None:
+    if callable(sink.topic):
+        check_function(f'sink "{sink.name}"', "topic(key, value, context)", sink.topic)
+    if sink.partitioner is not None:
+        check_function(f'sink "{sink.name}"', "partitioner(topic, key, value, count)", sink.partitioner)
 
 
 def _connected(nodes: Iterable[Node]) -> list[frozenset[str]]:

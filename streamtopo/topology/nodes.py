@@ -11,6 +11,7 @@ from streamtopo.errors import TopologyError
 from streamtopo.serdes import Serde
 from streamtopo.stores import StoreSpec
 from streamtopo.timestamps import MaxAhead, Timestamp
+from streamtopo.topology.code_places import CodePlace
 from streamtopo.topology.operator import Operator
 
 Partitioner = Callable[[str, Any, Any, int], int | None]
@@ -32,6 +33,8 @@ class SourceNode:
     """Keys and values are forwarded as bytes, to a node that expects bytes."""
     max_ahead: MaxAhead | Literal["default"] | None = "default"
     """How far its records may be ahead of the wall clock; "default": the option of the worker."""
+    code_place: CodePlace | None = field(default=None, compare=False)
+    """Where the user's program makes it; the topology finds that when the node is added."""
 
     def reads(self, topic: str) -> bool:
         return topic in self.topics or self.matches(topic)
@@ -52,6 +55,7 @@ class ProcessorNode:
     """Rows that a cache holds back are sent to it when they are forwarded, not when they are put."""
     uses: tuple[str, ...] = ()
     """Stores that it works on, although the description shows them at its parents."""
+    code_place: CodePlace | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,7 @@ class SinkNode:
     key: Serde
     value: Serde
     partitioner: Partitioner | None = None
+    code_place: CodePlace | None = field(default=None, compare=False)
 
 
 Node = SourceNode | ProcessorNode | SinkNode

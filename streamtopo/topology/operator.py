@@ -90,6 +90,8 @@ class Operator:
     """Processors of the user's may do anything: for them it is always CHANGED."""
     still_open: StillOpen | None = None
     """For one with CHANGED, if something is known of the rows that it will forward."""
+    function: Any = None
+    """The user's function that it calls, if there is one, by which errors and drawings name the step."""
 
     def __post_init__(self) -> None:
         if self.records:

@@ -249,7 +249,9 @@ def test_json_is_the_document() -> None:
     read = orjson.loads(FORMATS["json"](word_count()))
     assert read == document(word_count())
     assert [part["number"] for part in read["subtopologies"]] == [0, 1]
-    assert read["subtopologies"][1]["processors"][0] == {
+    count = read["subtopologies"][1]["processors"][0]
+    assert re.fullmatch(r"object, test_drawing.py:\d+", count.pop("code_place"))
+    assert count == {
         "name": "count",
         "parents": ["repartition-source"],
         "children": ["counts-out"],
@@ -257,6 +259,13 @@ def test_json_is_the_document() -> None:
     }
     assert read["stores"][0]["changelog"] == f"word-count-{COUNTS}-changelog"
     assert [topic["purpose"] for topic in read["internal_topics"]] == ["changelog", "repartition"]
+
+
+@pytest.mark.parametrize("form", ["svg", "dot"])
+def test_tooltips_have_the_place_of_a_step_in_the_program(form: str) -> None:
+    drawn = FORMATS[form](Topology().add_source("in", "a").add_processor("choose", Chooser, "in"))
+    assert re.search(r"processor choose: .*test_drawing\.py:\d+", drawn, re.S)
+    assert re.search(r"source in: bytes keys, bytes values, test_drawing\.py:\d+", drawn)
 
 
 def test_json_knows_patterns_and_chosen_topics() -> None:

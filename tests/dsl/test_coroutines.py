@@ -76,7 +76,10 @@ def test_a_failed_call_names_its_record_and_keeps_earlier_results() -> None:
         return value
 
     driver = driver_of(picky)
-    with pytest.raises(StepError, match=r'"KSTREAM-MAPVALUES-0000000001" failed on in/0 offset 2.*not two'):
+    with pytest.raises(
+        StepError,
+        match=r'"KSTREAM-MAPVALUES-0000000001" \(picky, test_coroutines.py:.*failed on in/0 offset 2.*not two',
+    ):
         driver.send_all(sent(0, 1, 2, 3))
     assert [value for _, value in driver.read("out")] == [0, 1]
 

@@ -255,7 +255,7 @@ class Total:
 def totals(kind: type) -> Topology:
     def describe(builder: StreamsBuilder) -> None:
         grouped = builder.stream("in", key=str, value=str).group_by_key()
-        shown(grouped.aggregate(kind, lambda key, value, row: row, value=kind, name="rows"))
+        shown(grouped.aggregate(lambda: kind(), lambda key, value, row: row, value=kind, name="rows"))
 
     return built(describe)
 

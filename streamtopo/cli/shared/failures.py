@@ -4,22 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-import sysconfig
 import traceback
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import click
 
-import streamtopo
 from streamtopo.errors import StreamtopoError
 
-PACKAGE = str(Path(streamtopo.__file__).parent)
-STANDARD_LIBRARY = sysconfig.get_path("stdlib")
-INSTALLED = sysconfig.get_path("purelib")
-IMPORTLIB = str(Path(traceback.__file__).parent / "importlib")
-KAFKA_CLIENT = "/confluent_kafka/"
 FAILED, INTERRUPTED = 1, 130
 _VERBOSE = "streamtopo.verbose"
 
@@ -60,37 +52,13 @@ def full_traceback(error: StreamtopoError) -> str:
 
 def short_message(error: StreamtopoError) -> str:
     """Return the message, after the traceback of its cause if that came from the user's code."""
-    message = f"Error: {error}"
-    if error.__cause__ is None:
+    message, cause = f"Error: {error}", error.__cause__
+    if cause is None:
         return message
-    cause = traceback.TracebackException.from_exception(error.__cause__)
-    return "".join(cause.format()) + message if _remove_engine_frames(cause, error.__cause__) else message
+    from streamtopo.engine.tracebacks import is_users, without_engine
 
-
-def _remove_engine_frames(report: traceback.TracebackException, error: BaseException) -> bool:
-    """Keep only the user's frames in the report of this error and of its causes. Return whether there are any."""
-    user_frames = [frame for frame in report.stack if _is_user_frame(frame.filename)]
-    report.stack = traceback.StackSummary.from_list(user_frames)
-    report.__cause__ = _from_the_user(report.__cause__, error.__cause__)
-    report.__context__ = _from_the_user(report.__context__, error.__context__)
-    by_user = not all(_is_standard_library(frame.filename) for frame in user_frames)
-    return bool(by_user or report.__cause__ or isinstance(error, SyntaxError))
-
-
-def _from_the_user(
-    report: traceback.TracebackException | None, error: BaseException | None
-) -> traceback.TracebackException | None:
-    if report is None or error is None or type(error).__module__.startswith("streamtopo.engine"):
-        return None
-    return report if _remove_engine_frames(report, error) else None
-
-
-def _is_user_frame(filename: str) -> bool:
-    return not filename.startswith((PACKAGE, IMPORTLIB, "<frozen ")) and KAFKA_CLIENT not in filename
-
-
-def _is_standard_library(filename: str) -> bool:
-    return filename.startswith(STANDARD_LIBRARY) and not filename.startswith(INSTALLED)
+    shown = traceback.format_exception(without_engine(cause))
+    return "".join(shown) + message if is_users(cause) else message
 
 
 def _verbose_option() -> click.Option:

@@ -3,16 +3,19 @@
     {"application_id": text,
      "subtopologies": [
        {"number": n,
-        "sources": [{"name", "topics": [text], "pattern": text | null, "key", "value", "children": [name]}],
-        "processors": [{"name", "parents": [name], "children": [name], "stores": [name]}],
+        "sources": [{"name", "topics": [text], "pattern": text | null, "key", "value",
+                     "children": [name], "code_place": text | null}],
+        "processors": [{"name", "parents": [name], "children": [name], "stores": [name],
+                        "code_place": text | null}],
         "sinks": [{"name", "topic": text | null, "topic_function": text | null, "key", "value",
-                   "parents": [name]}],
+                   "parents": [name], "code_place": text | null}],
         "stores": [name]}],
      "stores": [{"name", "kind", "key", "value", "logged", "changelog": text | null, "processors": [name]}],
      "internal_topics": [{"name", "topic", "purpose": "repartition" | "changelog", "partitions": n | null}]}
 
 A store's `changelog` and an internal topic's `topic` are names in the log, after the application id.
 `key` and `value` name serdes. Lists are sorted by name; a parent that is connected twice is listed twice.
+`code_place` is where the user's program makes a node, such as "to_cents, orders.py:31".
 """
 
 from __future__ import annotations
@@ -60,6 +63,7 @@ def _source(topology: Topology, node: SourceNode) -> dict[str, Any]:
         "key": node.key.name,
         "value": node.value.name,
         "children": sorted(topology.children(node.name)),
+        "code_place": _code_place(node),
     }
 
 
@@ -69,6 +73,7 @@ def _processor(topology: Topology, node: ProcessorNode) -> dict[str, Any]:
         "parents": sorted(node.parents),
         "children": sorted(topology.children(node.name)),
         "stores": sorted(node.stores),
+        "code_place": _code_place(node),
     }
 
 
@@ -81,7 +86,12 @@ def _sink(node: SinkNode) -> dict[str, Any]:
         "key": node.key.name,
         "value": node.value.name,
         "parents": sorted(node.parents),
+        "code_place": _code_place(node),
     }
+
+
+def _code_place(node: Node) -> str | None:
+    return node.code_place and str(node.code_place)
 
 
 def _store(topology: Topology, spec: StoreSpec) -> dict[str, Any]:

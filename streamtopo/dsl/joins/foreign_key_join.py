@@ -61,7 +61,8 @@ class ForeignKeyJoin:
                     bindings.count,
                     partition=bindings.partition,
                     unanswered=self._unanswered(bindings, topic),
-                )
+                ),
+                function=extract,
             ),
         )
         return self._through(topic, "subscription-registration", (node,), sides.foreign, SUBSCRIPTION)
@@ -124,7 +125,8 @@ class ForeignKeyJoin:
                     joiner,
                     bindings.count,
                     unanswered=self._unanswered(bindings, topic),
-                )
+                ),
+                function=joiner,
             ),
             tuple(kept.store for kept in rows.kept),
             tuple(kept.node for kept in rows.kept),

@@ -59,7 +59,9 @@ def join_streams(this: KStream, other: KStream, joiner: Callable[..., Any], how:
 
     used = tuple(spec.name for spec in stores)
     timing = Timing.USED if how == "inner" else Timing.CHANGED
-    graph.process(nodes.merge, (nodes.this, nodes.other), Operator(open_step, timing=timing), uses=used)
+    graph.process(
+        nodes.merge, (nodes.this, nodes.other), Operator(open_step, timing=timing, function=joiner), uses=used
+    )
     if how != "inner":
         graph.null_keys.add(nodes.merge)
     return replace(left, node=nodes.merge, value=next_serde(options.get("value"), left.value))

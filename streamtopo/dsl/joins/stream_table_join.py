@@ -65,7 +65,7 @@ def join_stream_table(
     graph.process(
         node,
         (stream.node,),
-        Operator(open_step, timing=Timing.UNUSED if grace is None else Timing.CHANGED),
+        Operator(open_step, timing=Timing.UNUSED if grace is None else Timing.CHANGED, function=joiner),
         (*(kept.store for kept in rows.kept), *buffers),
         tuple(kept.node for kept in rows.kept),
     )
@@ -89,7 +89,8 @@ def join_stream_global(
         Operator(
             lambda bindings: join_mapped(
                 Lookup(rows, bindings), key, joiner, bindings.count, left=left, with_key=with_key
-            )
+            ),
+            function=joiner,
         ),
     )
     if left:

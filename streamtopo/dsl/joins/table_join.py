@@ -54,20 +54,30 @@ def join_tables(
         spec = StoreSpec(graph.store_name("", name), left.key, serde, cached=True)
         origin = KeptOrigin(graph, merge, spec, kept=True, parents=parents)
     sides = (
-        _side(left, graph.name("KTABLE-JOINTHIS-"), this, right_rows, origin),
-        _side(right, graph.name("KTABLE-JOINOTHER-"), other, left_rows, origin),
+        _side(left, graph.name("KTABLE-JOINTHIS-"), this, joiner, right_rows, origin),
+        _side(right, graph.name("KTABLE-JOINOTHER-"), other, joiner, left_rows, origin),
     )
-    graph.process(merge, sides, Operator(partial(_open_merge, origin)), () if name is None else (name,))
+    graph.process(
+        merge, sides, Operator(partial(_open_merge, origin), function=joiner), () if name is None else (name,)
+    )
     return replace(left, node=merge, value=serde, origin=origin)
 
 
-def _side(table: KTable, node: str, side: TableSide, rows: Table, result: KeptOrigin | DerivedOrigin) -> str:
+def _side(
+    table: KTable,
+    node: str,
+    side: TableSide,
+    joiner: ValueJoiner,
+    rows: Table,
+    result: KeptOrigin | DerivedOrigin,
+) -> str:
     def open_step(bindings: Bindings) -> StepLike:
         lookup = Lookup(rows, bindings, as_forwarded=True)
         return join_side(side, lookup, bindings.count, sends_old=result.sends_old)
 
     stores, watches = tuple(kept.store for kept in rows.kept), tuple(kept.node for kept in rows.kept)
-    return table.graph.process(node, (table.node,), Operator(open_step), stores, watches, as_forwarded=True)
+    operator = Operator(open_step, function=joiner)
+    return table.graph.process(node, (table.node,), operator, stores, watches, as_forwarded=True)
 
 
 def _open_merge(origin: KeptOrigin | DerivedOrigin, bindings: Bindings) -> StepLike:

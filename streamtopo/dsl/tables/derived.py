@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from streamtopo.processors import ValueTransformer
 from streamtopo.serdes import Serde, SerdeLike
 from streamtopo.steps import Step, StepLike, step_of
 from streamtopo.stores import StoreSpec
+from streamtopo.topology.functions import can_take, check_function
 from streamtopo.topology.operator import Bindings, Operator
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def filter_table(table: KTable, predicate: Callable[[Any, Any], object], name: s
             return keep_rows(convert, origin.open(bindings))
         return derive(convert, sends_old=origin.sends_old)
 
-    return _derived_table(table, node, table.value, origin, Operator(open_step))
+    return _derived_table(table, node, table.value, origin, Operator(open_step, function=predicate))
 
 
 def map_table(
@@ -56,7 +56,7 @@ def map_table(
             return derived.kept(convert, origin.open(bindings))
         return derived.derived(convert, sends_old=origin.sends_old)
 
-    return _derived_table(table, node, serde, origin, Operator(open_step))
+    return _derived_table(table, node, serde, origin, Operator(open_step, function=function))
 
 
 def transform_table(
@@ -70,7 +70,8 @@ def transform_table(
     graph = table.graph
     node = graph.name("KTABLE-TRANSFORMVALUES-")
     used = graph.use_stores(node, stores)
-    supplied = _is_supplier(transformer)
+    supplied = can_take(transformer, 0)
+    check_function("transform_values", "transformer()" if supplied else "transformer(key, value)", transformer)
     if used and not supplied:
         raise TopologyError(f'"{node}" has stores=…, but a function cannot use them; give a ValueTransformer')
     origin: KeptOrigin | DerivedOrigin
@@ -89,7 +90,8 @@ def transform_table(
             return transform_values.KeepingTransformed(values, origin.open(bindings))
         return transform_values.Transforming(values, sends_old=origin.sends_old)
 
-    return _derived_table(table, node, serde, origin, Operator(open_step, records=supplied), used)
+    operator = Operator(open_step, records=supplied, function=transformer)
+    return _derived_table(table, node, serde, origin, operator, used)
 
 
 class UnreadableOrigin(DerivedOrigin):
@@ -104,15 +106,6 @@ class UnreadableOrigin(DerivedOrigin):
             f'"{self._node}" keeps no rows, and cannot make one again when a join asks for it; '
             "give transform_values a name=…, or a function instead of a transformer"
         )
-
-
-def _is_supplier(transformer: Transform) -> bool:
-    """Whether it makes transformers, instead of being a function of (key, value)."""
-    try:
-        inspect.signature(transformer).bind()
-    except (TypeError, ValueError):
-        return False
-    return True
 
 
 def _origin(table: KTable, node: str, value: Serde, name: str | None, derive: Derive) -> KeptOrigin | DerivedOrigin:

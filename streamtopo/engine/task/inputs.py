@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import compress
 from typing import Any, NamedTuple
 
@@ -173,14 +174,15 @@ class Input:
     def _decoded_one_by_one(self, raw: Rows, reject: Reject, latest: int) -> Rows:
         rows = []
         time = self._partition_time(latest)
-        for place, offset in enumerate(raw.offsets):
-            row = raw.slice(slice(place, place + 1))
+        for at, offset in enumerate(raw.offsets):
+            row = raw.slice(slice(at, at + 1))
             try:
                 rows.append(self._timed(row.fresh(self.source), time, latest))
                 time = max(time, *within(rows[-1].timestamps, latest))
             except Exception as error:
                 try:
-                    self._leave_out(self.failed(self.source.name, error, row), reject)
+                    place = str(self.source.code_place or "")
+                    self._leave_out(replace(self.failed(self.source.name, error, row), code_place=place), reject)
                 except StepError as fatal:
                     self.poison, self.fetched = fatal, offset
                     break

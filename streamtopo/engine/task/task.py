@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import NamedTuple
 
 from streamtopo.engine.program.outbox import Outbox
@@ -25,6 +26,9 @@ from streamtopo.stores import Store
 from streamtopo.stores.rows.state import State
 from streamtopo.topology import Topology
 from streamtopo.topology.nodes import ProcessorNode, Subtopology
+
+_STORE = "store {}"
+"""What is named as the step if a store cannot hold a value."""
 
 OriginsOf = Callable[[str], Sequence[TaskId]]
 """The tasks that write a topic, if it is a repartition topic and those that read it ask for the time."""
@@ -276,7 +280,8 @@ class Task:
             return True
         except Failure as failure:
             self._undo()
-            self._leave_out(failed(failure.node, failure.__cause__ or failure), reject)
+            place = _code_place(self._subtopology, failure.node)
+            self._leave_out(replace(failed(failure.node, failure.__cause__ or failure), code_place=place), reject)
             return False
         finally:
             for state in self.states.values():
@@ -300,12 +305,21 @@ class Task:
             try:
                 state.check()
             except Exception as error:
-                raise Failure(f"store {name}", error) from error
+                raise Failure(_STORE.format(name), error) from error
 
 
 def _described(topology: Topology, topic: str) -> str:
     """The name of a topic in the topology, where internal topics have no application id."""
     return next((name for name in topology.repartitions if topology.topic_of(name) == topic), topic)
+
+
+def _code_place(subtopology: Subtopology, failed: str) -> str:
+    """Where the user's program makes what failed: a node, or the first one that uses a store."""
+    for node in subtopology.nodes:
+        stores = (*node.stores, *node.uses) if isinstance(node, ProcessorNode) else ()
+        if failed == node.name or failed in map(_STORE.format, stores):
+            return str(node.code_place or "")
+    return ""
 
 
 def _limits(subtopology: Subtopology) -> list[int]:

@@ -18,6 +18,7 @@ from streamtopo.engine.task.entries import IdleEntry, RoundEntry, TickEntry
 from streamtopo.engine.task.options import TaskId, TaskOptions
 from streamtopo.engine.task.task import Task
 from streamtopo.engine.topics.topics import Topics
+from streamtopo.engine.tracebacks import without_engine
 from streamtopo.engine.worker.commit import commit
 from streamtopo.engine.worker.order import in_order_of_time
 from streamtopo.engine.worker.pace import Pace
@@ -146,7 +147,10 @@ class Worker:
 
     def run(self) -> None:
         """Work until `stop`, SIGTERM or Ctrl-C, then commit and leave; a second signal ends the process at once."""
-        run(self)
+        try:
+            run(self)
+        except StepError as error:
+            raise without_engine(error)  # noqa: B904  it is the same error
 
     def stop(self) -> None:
         """End after this turn; may be called by any thread and by signal handlers."""

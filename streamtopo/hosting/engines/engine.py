@@ -13,6 +13,8 @@ from collections.abc import Callable
 from enum import Enum
 
 from streamtopo.engine.metrics import Metrics
+from streamtopo.engine.tracebacks import without_engine
+from streamtopo.errors import StepError
 from streamtopo.hosting.engines.lifecycle import AppState, Lifecycle
 
 logger = logging.getLogger("streamtopo")
@@ -137,6 +139,8 @@ class Engine(ABC):
         if self._lifecycle.state is AppState.CREATED:  # `start` raises it
             self._fail(error)
             return True
+        if isinstance(error, StepError):
+            without_engine(error)
         logger.error("the engine failed: %s", error, exc_info=error)
         answer = self._reaction_to(error)
         if answer is Uncaught.REPLACE:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from itertools import repeat
 from typing import Any
 
 from streamtopo.operators.keeping import Keeping
+from streamtopo.operators.tables.adders import Add, Adders
 from streamtopo.records import Chunk, has_null, private
 from streamtopo.stores.rows.state import Row, State
-
-Add = Callable[[Any, Any, Any], Any]
-"""(key, value, row) -> the new row, or None to delete it. It may change the row in place and return it."""
 
 Dropped = Callable[[str, int], None]
 """Counts rows that were dropped, by reason."""
@@ -73,7 +70,7 @@ def reduce(state: State, reducer: Callable[[Any, Any], Any], dropped: Dropped) -
     def add(key: Any, value: Any, row: Row | None) -> Any:
         return value if row is None else reducer(row[0], value)
 
-    return _fold(state, (add,), dropped)
+    return _fold(state, Adders((add,)), dropped)
 
 
 def aggregate(state: State, init: Callable[[], Any], adders: Sequence[Add], dropped: Dropped) -> Keeping:
@@ -82,15 +79,10 @@ def aggregate(state: State, init: Callable[[], Any], adders: Sequence[Add], drop
     def from_init(adder: Add) -> Add:
         return lambda key, value, row: adder(key, value, private(init()) if row is None else row[0])
 
-    return _fold(state, tuple(map(from_init, adders)), dropped)
+    return _fold(state, Adders(adders, from_init), dropped)
 
 
-def adders_of(adders: tuple[Add, ...], sides: list[int] | None) -> Iterable[Add]:
-    """The adder for each row of a chunk with these sides."""
-    return repeat(adders[0]) if len(adders) == 1 else [adders[side] for side in sides or ()]
-
-
-def _fold(state: State, adders: tuple[Add, ...], dropped: Dropped) -> Keeping:
+def _fold(state: State, adders: Adders, dropped: Dropped) -> Keeping:
     """None as the new row deletes the row. The adder may change a row in place and return it."""
 
     def step(chunk: Chunk) -> Chunk:
@@ -99,7 +91,7 @@ def _fold(state: State, adders: tuple[Add, ...], dropped: Dropped) -> Keeping:
         rows = state.load(index)
         snapshot = state.snapshot
         values, timestamps = [], []
-        columns = zip(index, chunk.keys, chunk.values, chunk.timestamps, adders_of(adders, chunk.sides), strict=False)
+        columns = zip(index, chunk.keys, chunk.values, chunk.timestamps, adders.of(chunk.sides), strict=False)
         for kept, key, value, time, add in columns:
             row = rows[kept]
             if row is not None and row[1] > time:

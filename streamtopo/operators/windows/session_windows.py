@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import Any
 
 from streamtopo.operators.keeping import Keeping
-from streamtopo.operators.tables.aggregate import adders_of
+from streamtopo.operators.tables.adders import Adders
 from streamtopo.operators.tables.conversions import keyed
 from streamtopo.operators.windows.closing import ForwardedUntil, each_update_counts, final_rows
 from streamtopo.operators.windows.open_windows import OpenWindows
@@ -53,6 +53,7 @@ class Sessions:
     ) -> None:
         self._gap, self._after_end = windows.gap, windows.after_end
         self._aggregation, self._state, self._late = aggregation, state, late
+        self._adders = Adders(aggregation.adds)
         self._dropped = bindings.count
         self.stream_time = StreamTime(bindings, state.spec.name, len(aggregation.adds))
         self._key_times = KeyTimes(bindings, state.spec.name)
@@ -99,7 +100,7 @@ class Sessions:
             self._state.spec.retention,
             self._key_times.newest,
         )
-        adders = adders_of(self._aggregation.adds, chunk.sides)
+        adders = self._adders.of(chunk.sides)
         columns = zip(chunk.keys, inner, chunk.values, chunk.timestamps, times, seen, adders, strict=False)
         for place, (key, identity, value, time, now, latest, add) in enumerate(columns):
             sessions = sessions_of[identity]

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from streamtopo.operators.keeping import Keeping
-from streamtopo.operators.tables.aggregate import Add, Dropped
+from streamtopo.operators.tables.adders import Add
+from streamtopo.operators.tables.aggregate import Dropped
 from streamtopo.records import NOTHING, Chunk, ChunkFunction, concatenate, within
 from streamtopo.serdes import identity_of
 from streamtopo.stores.rows.state import State

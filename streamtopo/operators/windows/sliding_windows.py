@@ -6,7 +6,8 @@ from bisect import bisect_left, insort
 from typing import Any, NamedTuple
 
 from streamtopo.operators.keeping import Keeping
-from streamtopo.operators.tables.aggregate import Add, adders_of, without_nulls
+from streamtopo.operators.tables.adders import Add, Adders
+from streamtopo.operators.tables.aggregate import without_nulls
 from streamtopo.operators.windows.closing import Closing
 from streamtopo.operators.windows.open_windows import OpenWindows
 from streamtopo.operators.windows.shared import (
@@ -96,6 +97,7 @@ class Sliding:
     ) -> None:
         self._length, self._grace = windows.difference, windows.grace
         self._aggregation = aggregation
+        self._adders = Adders(aggregation.adds)
         self._state, self._dropped, self._late, self._closing = state, bindings.count, late, closing
         self.stream_time = StreamTime(bindings, state.spec.name, len(aggregation.adds))
         self._key_times = KeyTimes(bindings, state.spec.name)
@@ -115,7 +117,7 @@ class Sliding:
             self._state.load([self._entry(window) for key in set(inner) for window in windows[key]])
         )
         late = []
-        adders = adders_of(self._aggregation.adds, chunk.sides)
+        adders = self._adders.of(chunk.sides)
         columns = zip(chunk.keys, inner, chunk.values, chunk.timestamps, times, seen, adders, strict=False)
         for place, (key, identity, value, time, now, latest, add) in enumerate(columns):
             closed = now - self._grace

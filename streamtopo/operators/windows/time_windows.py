@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import repeat
 from operator import sub
 from typing import Any
 
 from streamtopo.operators.keeping import Keeping
-from streamtopo.operators.tables.aggregate import adders_of, latest
+from streamtopo.operators.tables.adders import Adders
+from streamtopo.operators.tables.aggregate import latest
 from streamtopo.operators.tables.conversions import keyed
 from streamtopo.operators.windows.closing import Closing, each_update_counts
 from streamtopo.operators.windows.shared import (
@@ -41,6 +43,7 @@ def time_windows(
     late = Late(bindings.count, to_topic=on_late)
     stream_time = StreamTime(bindings, state.spec.name, len(aggregation.adds))
     key_times = KeyTimes(bindings, state.spec.name)
+    adders = Adders(aggregation.adds)
 
     def step(chunk: Chunk) -> tuple[Chunk, Chunk]:
         chunk = keyed(chunk, bindings.count)
@@ -59,7 +62,7 @@ def time_windows(
         if aggregation.counts and not each_update_counts(state, on_close=on_close):
             updates = _count_together(windows, state, chunk, open_)
         else:
-            updates = _add_each(windows, aggregation, state, chunk, open_, kept)
+            updates = _add_each(windows, aggregation.init, adders, state, chunk, open_, kept)
         if closing is not None:
             updates = closing.closed(chunk, times)
         found = set(open_.places) if missed else ()
@@ -142,7 +145,8 @@ def _at(places: list[int], column: list[Any]) -> list[Any]:
 
 def _add_each(
     windows: AlignedWindows,
-    aggregation: Aggregation,
+    init: Callable[[], Any],
+    adders: Adders,
     state: State,
     chunk: Chunk,
     placed: Placed,
@@ -155,10 +159,10 @@ def _add_each(
     sides = chunk.sides and [chunk.sides[place] for place in places]
     index = state.index(keys)
     rows = state.load(index)
-    init, snapshot = aggregation.init, state.snapshot
+    snapshot = state.snapshot
     values, times = [], []
-    adders = adders_of(aggregation.adds, sides)
-    columns = zip(index, keys, updates.values, updates.timestamps, adders, kept_rows or repeat(True), strict=False)
+    adds = adders.of(sides)
+    columns = zip(index, keys, updates.values, updates.timestamps, adds, kept_rows or repeat(True), strict=False)
     for kept, (key, *_), value, time, add, is_kept in columns:
         row = rows[kept] if is_kept else None
         if row is None:

@@ -126,7 +126,10 @@ def test_a_failing_task_exits_with_1_and_one_message(processes: str, tmp_path: P
     assert code == 1
     assert said.count("\nError: ") == said.count("Traceback") == 1
     assert re.search(r'File ".*/counting.py", line 5, in look\n +assert value == ', said)
-    assert re.search(r"\nError: step \".*\" failed on in/0 offset 0: AssertionError\('only y here'\)", said)
+    failed = (
+        r"\(look, counting.py:4\) failed on in/0 offset 0: AssertionError\('only y here'\); the record's key is 'a'"
+    )
+    assert re.search(rf'\nError: step ".*" {failed}', said)
     assert "streamtopo/engine" not in said
 
 

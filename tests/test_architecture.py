@@ -49,6 +49,7 @@ LAYERS = [  # from top to bottom; rooms on one line are independent; an __init__
     {"operators.tables"},
     {"operators"},
     {"topology"},
+    {"dead_letters"},
     {"processors", "steps"},
     {"logs.opening", "stores.build", "stores.views"},
     {"logs.embedded", "logs.kafka", "stores.backends", "stores.rows"},

@@ -7,6 +7,8 @@ from benchmarks.experiments import (
     cleaning,
     closing,
     closing_on_kafka,
+    dead_letters,
+    failures,
     hosting,
     latency,
     memory,
@@ -16,5 +18,18 @@ from benchmarks.experiments import (
     two_processes,
 )
 
-_FILES = (latency, closing, closing_on_kafka, hosting, reading, two_processes, memory, open_sessions, cleaning, moving)
+_FILES = (
+    latency,
+    closing,
+    closing_on_kafka,
+    hosting,
+    reading,
+    two_processes,
+    memory,
+    open_sessions,
+    cleaning,
+    moving,
+    dead_letters,
+    failures,
+)
 EXPERIMENTS: dict[str, Experiment] = {file.experiment.name: file.experiment for file in _FILES}

@@ -7,6 +7,7 @@ import click
 from streamtopo.cli.broker import broker
 from streamtopo.cli.completion import completion
 from streamtopo.cli.consume import consume
+from streamtopo.cli.dlq import dlq
 from streamtopo.cli.graph import graph
 from streamtopo.cli.groups import groups
 from streamtopo.cli.produce import produce
@@ -28,5 +29,19 @@ def main() -> None:
     """
 
 
-for command in (broker, completion, consume, graph, groups, produce, query, reconcile, reset, rollup, topics, worker):
+for command in (
+    broker,
+    completion,
+    consume,
+    dlq,
+    graph,
+    groups,
+    produce,
+    query,
+    reconcile,
+    reset,
+    rollup,
+    topics,
+    worker,
+):
     main.add_command(command)

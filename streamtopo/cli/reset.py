@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Mapping
-from datetime import UTC, datetime, timedelta
+from collections.abc import Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +13,9 @@ import click
 
 from streamtopo.cli.shared.log_access import opened_log
 from streamtopo.cli.shared.options import json_option, log_option, worker_option
+from streamtopo.cli.shared.parsing import parsed, time_of
 from streamtopo.cli.shared.tables import show_json, show_rows
-from streamtopo.errors import LogError, StreamtopoError
+from streamtopo.errors import LogError
 from streamtopo.records import TopicPartition
 from streamtopo.settings.durations import milliseconds
 from streamtopo.wall_clock import wall_clock
@@ -26,25 +27,6 @@ _KILLED_WORKER_TIMEOUT = 60.0
 """Seconds after which every log has noticed that a worker was killed."""
 _ISO = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
 Offsets = Mapping[TopicPartition, int]
-
-
-def _callback(parse: Callable[[str], Any]) -> Callable[[click.Context, click.Parameter, str | None], Any]:
-    def callback(context: click.Context, parameter: click.Parameter, text: str | None) -> Any:
-        try:
-            return None if text is None else parse(text)
-        except (ValueError, StreamtopoError) as error:
-            raise click.BadParameter(str(error), context, parameter) from error
-
-    return callback
-
-
-def _time(text: str) -> int:
-    """Return milliseconds. A time without a zone is in UTC."""
-    try:
-        given = datetime.fromisoformat(text)
-    except ValueError:
-        raise ValueError(f"{text!r} is not a time; give one such as 2026-01-31 or 2026-01-31T12:00") from None
-    return round((given if given.tzinfo else given.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
 def _duration(text: str) -> int:
@@ -83,13 +65,13 @@ def _offsets(path: str) -> Offsets:
 @click.option(
     "--input-topics",
     metavar="NAME,…",
-    callback=_callback(_names),
+    callback=parsed(_names),
     help="Input topics to read again. Default: all.",
 )
 @click.option(
     "--internal-topics",
     metavar="NAME,…",
-    callback=_callback(_names),
+    callback=parsed(_names),
     help="Internal topics to delete. Default: all. The others are read again.",
 )
 @click.option("--to-earliest", is_flag=True, default=None, help="Read from the first record. This is the default.")
@@ -98,13 +80,13 @@ def _offsets(path: str) -> Offsets:
 @click.option(
     "--to-datetime",
     metavar="TIME",
-    callback=_callback(_time),
+    callback=parsed(time_of),
     help="Read from this time, in UTC, such as 2026-01-31T12:00.",
 )
 @click.option(
     "--by-duration",
     metavar="SPAN",
-    callback=_callback(_duration),
+    callback=parsed(_duration),
     help="Read from this long ago, such as 90m, 1d or P1DT2H.",
 )
 @click.option("--shift-by", type=int, metavar="N", help="Skip N records, or read the last N again if N is negative.")
@@ -112,7 +94,7 @@ def _offsets(path: str) -> Offsets:
     "--from-file",
     type=click.Path(exists=True, dir_okay=False),
     metavar="FILE",
-    callback=_callback(_offsets),
+    callback=parsed(_offsets),
     help="Read from the offsets in this file, with lines TOPIC,PARTITION,OFFSET.",
 )
 @worker_option("state_dir", "Directory of the stores on this machine.")

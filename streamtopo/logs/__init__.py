@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterable, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from math import inf
 from typing import NamedTuple, Protocol
@@ -149,6 +149,20 @@ class Cleaned(NamedTuple):
     at: int = 0
 
 
+class LazyBatch(Protocol):
+    """Records of a partition, of which only those columns are decoded that are asked for."""
+
+    @property
+    def offsets(self) -> Sequence[int]: ...
+    def timestamps(self) -> list[int]: ...
+    def keys(self) -> list[bytes | None]: ...
+    def headers(self, names: Collection[str]) -> dict[str, list[bytes | None]]:
+        """For those of these names that occur, the value in each record: the last one, or None."""
+        ...
+
+    def columns(self) -> Columns: ...
+
+
 class Log(Protocol):
     """Topics and their records. Several threads may use it."""
 
@@ -176,6 +190,10 @@ class Log(Protocol):
         """Committed records from this offset on, without a group. They are fewer than `limit` only at the end, or if
         they pass `most_bytes`: by at most one record, or a megabyte of small ones.
         """
+        ...
+
+    def scan(self, source: TopicPartition, start: int, end: int) -> Iterator[LazyBatch]:
+        """The committed records from `start` to before `end`, in batches of at most a few megabytes."""
         ...
 
     def start(self, partition: TopicPartition) -> int: ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Container, Iterable, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from math import inf
 
 from streamtopo.errors import LogError
@@ -20,6 +20,7 @@ from streamtopo.logs import (
     Topic,
     ignored,
 )
+from streamtopo.logs.decoded import DecodedBatch, scanned
 from streamtopo.logs.groups import SubscribedTopics, check_no_members, share_of
 from streamtopo.logs.topics import check_equal, check_new
 from streamtopo.records import Batch, Columns, Headers, Position, TopicPartition
@@ -75,6 +76,9 @@ class MemoryLog:
             if most_bytes < inf:
                 limit = partition.fitting(offset, limit, most_bytes)
             return partition.read(source, offset, limit)
+
+    def scan(self, source: TopicPartition, start: int, end: int) -> Iterator[DecodedBatch]:
+        return scanned(self, source, start, end)
 
     def start(self, partition: TopicPartition) -> int:
         return self._partition(partition).start

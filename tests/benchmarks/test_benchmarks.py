@@ -45,6 +45,7 @@ MEASURED = {
     "memory": {"MB at most", "keys/s"},
     "cleaning": {"in the changelog at most", "records/s"},
     "open-sessions": {"MB at most", "records/s"},
+    "dead-letters": {"seconds", "CPU seconds", "bytes per letter"},
 }
 
 

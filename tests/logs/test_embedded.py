@@ -21,7 +21,7 @@ from streamtopo.errors import LogError
 from streamtopo.logs import Topic
 from streamtopo.logs.embedded import EmbeddedLog, EmbeddedMember
 from streamtopo.logs.embedded.storage import checkpoints, checksums, database
-from streamtopo.records import Position
+from streamtopo.records import Headers, Position
 from tests.logs.child import Child, until
 from tests.logs.records import DONE, NOT_DONE, T0, T1, UNKNOWN, at, drain, join, numbered, rows, settled, values
 
@@ -308,3 +308,15 @@ def test_an_sqlite_that_trusts_no_triggers_by_default(tmp_path: Path, monkeypatc
     with closing(EmbeddedLog(tmp_path)) as log:
         log.write_note("a", "b")
         assert log.note("a") == "b"
+
+
+def test_tracebacks_are_compressed(log: EmbeddedLog) -> None:
+    """A million dead letters would be two gigabytes, which take several seconds to read."""
+    traceback = b"".join(b'File "orders.py", line %d, in step_%d\n' % (line, line) for line in range(30))
+    headers: list[Headers] = [(("traceback", b"%s bad amount %d" % (traceback, row)),) for row in range(500)]
+    log.append(T0, rows(*[b"x"] * 500, headers=headers))
+    log.append(T1, rows(*[b"x"] * 500, headers=[(("trace", b"%040d" % row),) for row in range(500)]))
+    with closing(sqlite3.connect(log.path / "log.db")) as connection:
+        sizes = dict(connection.execute("SELECT partition, bytes FROM batches").fetchall())
+    assert sizes[0] < 500 * len(traceback) / 10
+    assert sizes[1] > 500 * 40

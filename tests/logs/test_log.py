@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from streamtopo.errors import LogError
-from streamtopo.logs import Topic
+from streamtopo.logs import LazyBatch, Log, Topic
 from streamtopo.records import Batch, Columns, Headers, TopicPartition
 from tests.logs.records import T0, T1, AnyLog, OwnLog, at_times, drain, keyed, numbered, reader, rows, values
 
@@ -109,6 +109,49 @@ def test_what_is_deleted_is_not_found_by_its_time(log: AnyLog) -> None:
     log.append(T0, at_times(7, 30))
     log.delete_before(T0, 2)
     assert [log.offset_at(T0, time) for time in (0, 15, 25, 35)] == [2, 2, 5, 6]
+
+
+def scan(log: Log, start: int, end: int) -> list[LazyBatch]:
+    return list(log.scan(T0, start, end))
+
+
+@pytest.mark.parametrize(("start", "end"), [(0, 10), (0, 8), (3, 7), (5, 6), (8, 10), (4, 4), (7, 3)])
+def test_a_scan_has_the_records_of_its_range(log: AnyLog, start: int, end: int) -> None:
+    """Also those of a range that begins before the start of the partition."""
+    for first in (0, 4, 8):
+        log.append(T0, rows(*(b"%d" % number for number in range(first, min(first + 4, 10)))))
+    log.delete_before(T0, 2)
+    expected = range(max(start, 2), end)
+    batches = scan(log, start, end)
+    assert [offset for batch in batches for offset in batch.offsets] == list(expected)
+    assert [value for batch in batches for value in batch.columns().values] == [b"%d" % number for number in expected]
+    times = [time for batch in batches for time in batch.timestamps()]
+    assert times == [number % 4 or log.read(T0, 8, 1).columns.timestamps[0] for number in expected]  # Kafka has no 0
+
+
+def test_a_scan_decodes_the_columns_that_are_asked_for(log: AnyLog) -> None:
+    """Of two headers with the same name, the last one counts."""
+    headers: list[Headers] = [(("a", b"1"), ("b", b"2")), (), (("b", b"3"), ("a", None), ("b", b"4")), (("c", b"5"),)]
+    log.append(T0, rows(b"", b"", b"", b"", key=b"k", headers=headers))
+    (batch,) = scan(log, 0, 4)
+    assert batch.keys() == [b"k"] * 4
+    assert batch.headers({"a", "b", "d"}) == {"a": [b"1", None, None, None], "b": [b"2", None, b"4", None]}
+    (part,) = scan(log, 2, 4)
+    assert part.headers({"b", "c"}) == {"b": [b"4", None], "c": [None, b"5"]}
+
+
+def test_a_scan_of_records_without_headers(log: AnyLog) -> None:
+    log.append(T0, rows(b"", b""))
+    (batch,) = scan(log, 0, 2)
+    assert batch.headers({"a"}) == {}
+
+
+def test_records_with_tracebacks_are_read_as_they_were_written(log: AnyLog) -> None:
+    """The embedded log compresses them."""
+    headers: list[Headers] = [((f"h{number}", b"in orders.py\n" * 100), ("n", None)) for number in range(50)]
+    log.append(T0, rows(*[b"x"] * 50, headers=headers))
+    assert log.read(T0, 10, 5).columns.headers == headers[10:15]
+    assert log.read(T0, 0, 50).columns.headers == headers
 
 
 def test_compaction_keeps_the_last_of_each_key_at_its_offset(own_log: OwnLog) -> None:

@@ -56,8 +56,8 @@ class RecordTable:
             time_text(record.timestamp),
             str(record.partition),
             str(record.offset),
-            _printable(key),
-            _printable(value),
+            printable(key),
+            printable(value),
         )
 
 
@@ -69,6 +69,6 @@ def time_text(timestamp: int) -> str:
         return str(timestamp)
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """Escape control characters, so that a record cannot control the terminal."""
     return "".join(char if char.isprintable() or char == "\n" else repr(char)[1:-1] for char in text)

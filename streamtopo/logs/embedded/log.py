@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from math import inf
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from streamtopo.logs.embedded.storage import statements
 from streamtopo.logs.embedded.storage.batches import BatchView, cut, encode, join_views
 from streamtopo.logs.embedded.storage.checkpoints import Checkpoints
 from streamtopo.logs.embedded.storage.database import Database, WallClock, reading, writing
+from streamtopo.logs.embedded.storage.pages import PageView
 from streamtopo.logs.groups import check_no_members
 from streamtopo.records import Batch, Columns, Position, TopicPartition
 from streamtopo.wall_clock import wall_clock
@@ -23,6 +25,10 @@ from streamtopo.wall_clock import wall_clock
 _KEEPS_DELETIONS = 10 * 60_000
 """Milliseconds. A store that has missed a deletion is always detected. So this only decides how long a worker may be
 stopped, while others run its tasks, before its stores must be rebuilt."""
+
+
+_PAGE_BYTES, _PAGE_ROWS = 2 << 20, 20_000
+"""What a scan reads at once: encoded bytes (headers of dead letters have ten times as many when decoded), and rows."""
 
 
 class EmbeddedLog:
@@ -97,6 +103,21 @@ class EmbeddedLog:
         if found.exhausted and last and rest is None:
             return Batch(source, columns, offsets, known.end)
         return Batch(source, columns, offsets, offsets[-1] + 1 if offsets else offset)
+
+    def scan(self, source: TopicPartition, start: int, end: int) -> Iterator[PageView]:
+        exhausted = False
+        while start < end and not exhausted:
+            with self._database.connection() as connection, reading(connection):
+                known = statements.extent(connection, source)
+                start = max(start, known.start)  # records that were deleted in the meantime are skipped
+                limit = min(end - start, _PAGE_ROWS)
+                found = statements.find(connection, known.topic, source, start, limit, _PAGE_BYTES)
+                statements.check_gaps(connection, source, known, start, found)
+            views = [BatchView.open(blob, source).since(start) for blob in found.blobs]
+            inside = [view.rows(0, bisect_left(view.offsets, end)) for view in views]
+            if any(map(len, inside)):
+                yield PageView([view for view in inside if len(view)])
+            exhausted, start = found.exhausted, found.blobs[-1].last + 1 if found.blobs else end
 
     def start(self, partition: TopicPartition) -> int:
         with self._database.connection() as connection:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from math import inf
 from threading import Lock
 
 from streamtopo.logs import CLEANING_MEMORY, GroupProgress, GroupState, Topic
+from streamtopo.logs.decoded import DecodedBatch, scanned
 from streamtopo.logs.groups import check_no_members
 from streamtopo.logs.kafka.admin.admin import Admin
 from streamtopo.logs.kafka.appender import Appender
@@ -72,6 +73,9 @@ class KafkaLog:
     def read(self, source: TopicPartition, offset: int, limit: int, most_bytes: float = inf) -> Batch:
         self._partitions.check(source)
         return self._reader.read(source, offset, limit, most_bytes)
+
+    def scan(self, source: TopicPartition, start: int, end: int) -> Iterator[DecodedBatch]:
+        return scanned(self, source, start, end)
 
     def start(self, partition: TopicPartition) -> int:
         self._partitions.check(partition)

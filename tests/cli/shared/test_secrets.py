@@ -39,6 +39,10 @@ URLS = [
 ]
 ARGUMENTS = {
     "consume": ["in"],
+    "dlq list": ["counting"],
+    "dlq purge": ["counting", "--force"],
+    "dlq replay": ["counting"],
+    "dlq show": ["counting", "0/0"],
     "groups describe": ["counting"],
     "groups list": [],
     "produce": ["in"],

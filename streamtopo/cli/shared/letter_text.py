@@ -1,0 +1,86 @@
+"""Dead letters as text and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from streamtopo.cli.shared.declared_types import DeclaredTypes
+from streamtopo.cli.shared.record_json import TopicRecord, to_line
+from streamtopo.cli.shared.record_text import bytes_to_text, printable, time_text
+from streamtopo.cli.shared.tables import NONE, json_text
+from streamtopo.dead_letters.finding import PlacedLetter
+from streamtopo.dead_letters.letters import Letter
+from streamtopo.dead_letters.listing import Count
+
+_LONGEST = 100
+"""Characters of a message in a table."""
+COLUMNS = {name: name for name in ("letter", "time", "node", "exception", "message", "source", "key")}
+
+
+def letter_to_json(placed: PlacedLetter, types: DeclaredTypes, *, whole: bool) -> str:
+    """An object: that of the record as in `consume --json`, at the place of the letter, and what is known about the
+    failure, with the traceback if `whole`."""
+    place, letter, replayed = placed
+    record = to_line(TopicRecord(place.partition, place.offset, *letter.record), types)
+    source = letter.source and {**letter.source._asdict(), "offset": letter.offset}
+    about = {"source": source, **{name: getattr(letter, name) for name in Letter._fields[3:]}, "replayed": replayed}
+    if not whole:
+        del about["stacktrace"]
+    return f"{record[:-1]},{json_text(about)[1:]}"
+
+
+def letter_to_row(placed: PlacedLetter, types: DeclaredTypes) -> dict[str, Any]:
+    letter = placed.letter
+    message = _in_line((letter.message or "").partition("\n")[0]) or ""
+    return {
+        "letter": placed.place,
+        "time": time_text(letter.record.timestamp),
+        "node": _in_line(letter.node),
+        "exception": _in_line(letter.exception),
+        "message": message if len(message) <= _LONGEST else f"{message[: _LONGEST - 1]}…",
+        "source": _in_line(_source(letter)),
+        "key": _in_line(bytes_to_text(letter.record.key, types.key)),
+    }
+
+
+def count_to_row(count: Count) -> dict[str, Any]:
+    return {"letters": count.letters, "node": _in_line(count.node), "exception": _in_line(count.exception)}
+
+
+def _in_line(text: str | None) -> str | None:
+    return None if text is None else printable(text).replace("\n", "\\n")
+
+
+def letter_to_lines(placed: PlacedLetter, types: DeclaredTypes) -> Iterator[str]:
+    """For people: what went wrong and where, then the record, then the traceback."""
+    letter = placed.letter
+    facts = {
+        "letter": f"{placed.place}{' (was replayed)' if placed.replayed else ''}",
+        "exception": letter.exception,
+        "message": letter.message,
+        "node": letter.node,
+        "place": letter.place,
+        "stage": letter.stage,
+        "task": letter.task,
+        "application": letter.application,
+        "attempts": letter.attempts,
+        "call": letter.call,
+        "cut": letter.cut and f"the value had {letter.cut:,} bytes",
+        "source": _source(letter),
+        "time": time_text(letter.record.timestamp),
+    }
+    for name, fact in facts.items():
+        if fact is not None:
+            yield f"{name:<13}{printable(str(fact))}"
+    for header, data in letter.record.headers:
+        yield f"{'header':<13}{printable(header)}: {printable(bytes_to_text(data))}"
+    yield f"{'key':<13}{printable(bytes_to_text(letter.record.key, types.key))}"
+    yield f"{'value':<13}{printable(bytes_to_text(letter.record.value, types.value))}"
+    if letter.stacktrace:
+        yield ""
+        yield from map(printable, letter.stacktrace.expandtabs(4).splitlines())
+
+
+def _source(letter: Letter) -> str:
+    return NONE if letter.source is None else f"{letter.source}/{NONE if letter.offset is None else letter.offset}"

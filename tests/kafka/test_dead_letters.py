@@ -1,0 +1,80 @@
+"""streamtopo dlq on a real broker: letters are listed, shown, replayed once although a replay is killed, and purged."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from streamtopo.cli import main
+from streamtopo.logs import Topic
+from streamtopo.logs.kafka import KafkaLog
+from streamtopo.records import TopicPartition
+from tests.dead_letters.writing import APP, LETTERS, failure, write_letters
+from tests.kafka.brokers import emptied
+
+pytestmark = pytest.mark.kafka
+
+ROOT = Path(__file__).parents[2]
+AMOUNTS = TopicPartition("amounts", 0)
+
+
+@pytest.fixture
+def log(kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> KafkaLog:
+    """With the topic that the letters come from."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "orders.py").write_text(APP)
+    log = emptied(kafka)
+    log.create(Topic("amounts", 1))
+    return log
+
+
+def run(kafka: str, *arguments: str) -> Result:
+    return CliRunner().invoke(main, ["dlq", *arguments, "--log", kafka])
+
+
+def test_letters_from_list_to_purge(kafka: str, log: KafkaLog) -> None:
+    write_letters(log, failure(10), failure(11, node="look-up"), failure(12, own=(("trace", b"1"),)))
+    assert json.loads(run(kafka, "list", "orders", "--json").stdout)["letters"] == 3
+    assert "ValueError: bad amount 12" in run(kafka, "show", "orders", "amounts/0/12").stdout
+    assert run(kafka, "replay", "orders", "--node", "to-cents").stdout == "amounts\t2\n"
+    assert run(kafka, "replay", "orders", "--node", "to-cents").stdout == ""
+    columns = log.read(AMOUNTS, 0, 10).columns
+    assert (columns.keys, columns.headers) == ([b"k0", b"k2"], [(), (("trace", b"1"),)])
+    assert columns.timestamps == [1_700_000_000_000, 1_700_000_002_000]
+    assert run(kafka, "purge", "orders", "--key", "k1", "--force").exit_code == 0
+    listed = json.loads(run(kafka, "list", "orders", "--replayed", "--json").stdout)
+    assert [letter["key"] for letter in listed["newest"]] == ["k2", "k0"]
+    assert run(kafka, "purge", "orders", "--force").exit_code == 0
+    assert log.start(TopicPartition(LETTERS, 0)) == 3
+    log.close()
+
+
+def test_a_replay_that_is_killed_goes_on(kafka: str, log: KafkaLog) -> None:
+    """It is killed when its first records are visible: perhaps in the middle of the next transaction."""
+    for number in range(10):
+        rows = [failure(row, STACKTRACE="x" * 10_000) for row in range(2_000)]
+        write_letters(log, *rows, start=2_000 * number)
+    command = [sys.executable, "-m", "streamtopo", "dlq", "replay", "orders", "--log", kafka]
+    process = subprocess.Popen(command, env=os.environ | {"PYTHONPATH": str(ROOT)})
+    while log.stable_end(AMOUNTS) == 0:
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.kill()
+    assert process.wait() < 0
+    assert log.stable_end(AMOUNTS) < 20_000
+    assert run(kafka, "replay", "orders").exit_code == 0
+    written: Counter[bytes | None] = Counter()
+    position = 0
+    while keys := (batch := log.read(AMOUNTS, position, 100_000)).columns.keys:
+        written.update(keys)
+        position = batch.next_offset
+    assert written == Counter(b"k%d" % number for number in range(20_000))
+    log.close()

@@ -46,6 +46,7 @@ MEASURED = {
     "cleaning": {"in the changelog at most", "records/s"},
     "open-sessions": {"MB at most", "records/s"},
     "dead-letters": {"seconds", "CPU seconds", "bytes per letter"},
+    "failures": {"CPU us per record", "dead letters"},
 }
 
 

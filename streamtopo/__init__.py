@@ -18,10 +18,11 @@ from streamtopo.dsl.ktable import KTable
 from streamtopo.dsl.tables.global_table import GlobalKTable
 from streamtopo.dsl.tables.suppress import Suppressed, until_time_limit, until_window_closes
 from streamtopo.dsl.windows import SessionWindowedKStream, TimeWindowedKStream
-from streamtopo.errors import StreamtopoError
+from streamtopo.errors import FailedRecord, StreamtopoError
 from streamtopo.processors import Processor, ProcessorContext, Record, ValueTransformer
 from streamtopo.serdes import Serde
 from streamtopo.serdes.windowed import session_windowed, time_windowed
+from streamtopo.settings.on_error import dead_letter, retry
 from streamtopo.stores.build import (
     key_value_store,
     retaining_duplicates,
@@ -50,6 +51,7 @@ def __getattr__(name: str) -> object:
 
 __all__ = [
     "CogroupedKStream",
+    "FailedRecord",
     "GlobalKTable",
     "KGroupedStream",
     "KGroupedTable",
@@ -74,10 +76,12 @@ __all__ = [
     "Windowed",
     "Windows",
     "Worker",
+    "dead_letter",
     "host",
     "key_value_store",
     "lifespan",
     "retaining_duplicates",
+    "retry",
     "session_store",
     "session_windowed",
     "time_windowed",

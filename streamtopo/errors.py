@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 
 class StreamtopoError(Exception):
@@ -57,6 +58,10 @@ class StoreInUse(StoreError):
     """Another running worker has the stores of a task. If the task was moved, that worker closes them soon."""
 
 
+Stage = Literal["decode", "step", "produce"]
+"""Where a record failed: when it was read, in a step, or when it was written to a topic."""
+
+
 @dataclass(frozen=True)
 class FailedRecord:
     """What a node failed to process, and why: a record, with its bytes as in the log, or a call without a record."""
@@ -74,6 +79,9 @@ class FailedRecord:
     timestamp: int = -1
     call: str = ""
     """What was called if there is no record, such as "the punctuation at stream time 20"."""
+    stage: Stage = "step"
+    attempts: int = 1
+    """How often it was tried so far."""
     code_place: str = ""
     """Where the user's program makes the node, such as "to_cents, orders.py:31"."""
 

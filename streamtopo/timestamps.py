@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from streamtopo.errors import StreamtopoError, TopologyError
-from streamtopo.records import check_timestamp, each_row
+from streamtopo.records import check_timestamp
+from streamtopo.row_calls import each_row
 from streamtopo.settings.durations import Duration, milliseconds
 from streamtopo.windows import FOREVER
 

@@ -35,6 +35,7 @@ LAYERS = [  # from top to bottom; rooms on one line are independent; an __init__
     {"engine.assignment"},
     {"engine.task", "engine.topics"},
     {"engine.compatibility", "engine.program"},
+    {"engine.failures"},
     {"engine", "spark.reports"},
     {"spark.rollups"},
     {"spark.sinks"},
@@ -56,7 +57,7 @@ LAYERS = [  # from top to bottom; rooms on one line are independent; an __init__
     {"logs", "stores"},
     {"aggregators", "timestamps"},
     {"serdes"},
-    {"broker", "demo", "windows"},
+    {"broker", "demo", "row_calls", "windows"},
     {"partitioning", "private_directories", "records", "settings"},
     {"errors", "wall_clock"},
 ]

@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 from streamtopo.dead_letters.families import family_of
 from streamtopo.processors import Record
 from streamtopo.records import TopicPartition
+from streamtopo.settings.config import WorkerConfig
 
 
-def dead_letter_topic(application_id: str) -> str:
-    """The usual one."""
-    return f"dlq.{application_id}"
+def dead_letter_topic(application_id: str, name: str = WorkerConfig.dead_letter_topic) -> str:
+    """The usual one of an application; `name` is the worker's option."""
+    return name.replace("APPLICATION", application_id)
 
 
 class Letter(NamedTuple):

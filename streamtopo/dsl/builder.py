@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeVar
 
 from streamtopo.dsl.graph import Graph
 from streamtopo.dsl.kstream import KStream
@@ -15,13 +16,17 @@ from streamtopo.operators.tables import conversions
 from streamtopo.processors import Processor
 from streamtopo.serdes import SerdeLike, serde_of
 from streamtopo.settings.durations import Duration
+from streamtopo.settings.on_error import OnError, policy_of
 from streamtopo.stores import StoreSpec
 from streamtopo.stores.build import versioned_store
 from streamtopo.timestamps import MaxAheadLike, TimestampLike, max_ahead_of, timestamp_of
 from streamtopo.topology import Topology
+from streamtopo.topology.answering import answering
 from streamtopo.topology.names import names_or_pattern
 from streamtopo.topology.nodes import SourceNode
 from streamtopo.topology.operator import Operator
+
+OnErrorT = TypeVar("OnErrorT", bound=OnError)
 
 
 class StreamsBuilder:
@@ -44,8 +49,9 @@ class StreamsBuilder:
     """
 
     def __init__(self, application_id: str) -> None:
-        self._graph = Graph(application_id)
+        self.graph = Graph(application_id)
 
+    @answering
     def stream(
         self,
         *topics: str | re.Pattern[str],
@@ -54,6 +60,7 @@ class StreamsBuilder:
         timestamp: TimestampLike | None = None,
         max_ahead: MaxAheadLike = "default",
         name: str | None = None,
+        on_error: OnError | None = None,
     ) -> KStream:
         """The records of one or more topics, or of all topics whose whole name matches a pattern.
 
@@ -64,7 +71,7 @@ class StreamsBuilder:
         Records further ahead of the wall clock than `max_ahead`, such as "10m", do not move stream time. None: all
         records do. "default": the limit of the worker. See `MaxAhead` for other ways to handle such records.
         """
-        node = self._graph.name("KSTREAM-SOURCE-", name)
+        node = self.graph.name("KSTREAM-SOURCE-", name)
         names, pattern = names_or_pattern(node, topics)
         source = SourceNode(
             node,
@@ -75,8 +82,9 @@ class StreamsBuilder:
             timestamp_of(timestamp),
             max_ahead=max_ahead_of(max_ahead),
         )
-        return KStream(self._graph, self._read_once(source), source.key, source.value)
+        return KStream(self.graph, self._read_once(source), source.key, source.value)
 
+    @answering
     def table(
         self,
         topic: str,
@@ -87,12 +95,13 @@ class StreamsBuilder:
         max_ahead: MaxAheadLike = "default",
         versioned: Duration | None = None,
         name: str | None = None,
+        on_error: OnError | None = None,
     ) -> KTable:
         """Read a topic as a table: the latest value of each key. `name` is the name of its store.
 
         With `versioned="10m"` it keeps this much history: a stream finds the row that was valid at a record's time.
         """
-        graph = self._graph
+        graph = self.graph
         store = graph.store_name(f"{topic}-STATE-STORE-", name)
         stream = self.stream(topic, key=key, value=value, timestamp=timestamp, max_ahead=max_ahead)
         if versioned is not None:
@@ -100,6 +109,7 @@ class StreamsBuilder:
             return versioned_table_of(stream, graph.name("KTABLE-SOURCE-"), spec)
         return table_of(stream, graph.name("KTABLE-SOURCE-"), store, kept=name is not None)
 
+    @answering
     def global_table(
         self,
         topic: str,
@@ -109,12 +119,13 @@ class StreamsBuilder:
         timestamp: TimestampLike | None = None,
         max_ahead: MaxAheadLike = "default",
         name: str | None = None,
+        on_error: OnError | None = None,
     ) -> GlobalKTable:
         """Read a topic as a table of which every worker has all partitions. `name` is the name of its store.
 
         It is loaded before any task starts. Later updates are applied as they arrive, whatever their timestamps.
         """
-        graph = self._graph
+        graph = self.graph
         store = graph.store_name(f"{topic}-STATE-STORE-", name)
         source = SourceNode(
             graph.name("KSTREAM-SOURCE-"),
@@ -129,6 +140,7 @@ class StreamsBuilder:
         graph.topology.add_global_store(source, node, operator, StoreSpec(store, source.key, source.value))
         return GlobalKTable(graph, node, source.key, source.value, store)
 
+    @answering
     def add_global_store(
         self,
         store: StoreSpec,
@@ -139,12 +151,13 @@ class StreamsBuilder:
         value: SerdeLike = bytes,
         timestamp: TimestampLike | None = None,
         name: str | None = None,
+        on_error: OnError | None = None,
     ) -> str:
         """Add a store that every worker has completely; your own processor fills it from all partitions of a topic.
 
         All processors can read it by name, without `stores=`.
         """
-        graph = self._graph
+        graph = self.graph
         source = graph.name("KSTREAM-SOURCE-")
         graph.topology.add_global_processor(
             store,
@@ -160,26 +173,37 @@ class StreamsBuilder:
 
     def add_state_store(self, store: StoreSpec) -> str:
         """Add a store for your own processors. Returns its name, for `process(stores=[…])`."""
-        return self._graph.topology.add_store(store).name
+        return self.graph.topology.add_store(store).name
+
+    def on_error(self, answer: OnErrorT) -> OnErrorT:
+        """What to do with records that fail in any node without an answer of its own: an answer, or a function.
+
+        >>> builder = StreamsBuilder("orders")
+        >>> @builder.on_error
+        ... def decide(failed):
+        ...     return "dead_letter" if failed.stage == "decode" else "fail"
+        """
+        self.graph.topology.on_error = policy_of(answer)
+        return answer
 
     def build(self) -> Topology:
         """Return the topology as it is now, after the checks that need all of it."""
-        self._graph.topology.subtopologies()
-        return self._graph.topology
+        self.graph.topology.subtopologies()
+        return self.graph.topology
 
     def _read_once(self, source: SourceNode) -> str:
         """If the same topics are read the same way again, the source is shared."""
-        for other in self._graph.topology.sources:
+        for other in self.graph.topology.sources:
             if (other.topics, other.pattern) == (source.topics, source.pattern):
                 if other.everywhere:
                     raise TopologyError(
                         f'"{other.topics[0]}" feeds a global store, so it cannot be read as a stream or table too'
                     )
-                if replace(other, name=source.name) != source:
+                if replace(other, name=source.name, on_error=source.on_error) != source:
                     raise TopologyError(
                         f"{', '.join(source.topics) or source.pattern} is read twice with different serdes, "
                         "timestamps or max_ahead; read it once, or both times the same way"
                     )
                 return other.name
-        self._graph.topology.add(source)
+        self.graph.topology.add(source)
         return source.name

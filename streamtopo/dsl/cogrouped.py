@@ -18,8 +18,10 @@ from streamtopo.operators.tables.adders import Add
 from streamtopo.operators.windows.shared import Aggregation
 from streamtopo.serdes import Serde, SerdeLike
 from streamtopo.settings.durations import Duration
+from streamtopo.settings.on_error import OnError
 from streamtopo.steps import StepLike
 from streamtopo.stores import StoreSpec
+from streamtopo.topology.answering import answering
 from streamtopo.topology.functions import check_function
 from streamtopo.topology.operator import Bindings, Operator
 from streamtopo.windows import SessionWindows, Windows, WindowsByStart
@@ -42,6 +44,10 @@ class CogroupedKStream:
 
     parts: tuple[GroupAndAdder, ...]
 
+    @property
+    def graph(self) -> Graph:
+        return self.parts[0].grouped.graph
+
     def cogroup(self, grouped: KGroupedStream, adder: Callable[[Any, Any, Any], Any]) -> CogroupedKStream:
         """Add another stream, with `adder(key, value, row)` for its records."""
         check_function("cogroup", ADDER, adder, returns="row")
@@ -57,7 +63,15 @@ class CogroupedKStream:
             )
         return replace(self, parts=(*self.parts, GroupAndAdder(grouped, adder)))
 
-    def aggregate(self, init: Callable[[], Any], *, value: SerdeLike | None = None, name: str | None = None) -> KTable:
+    @answering
+    def aggregate(
+        self,
+        init: Callable[[], Any],
+        *,
+        value: SerdeLike | None = None,
+        name: str | None = None,
+        on_error: OnError | None = None,
+    ) -> KTable:
         """The row of each key, starting with `init()`. Records without a key or without a value are dropped."""
         check_aggregation(init)
         nodes = self.share(value, name)
@@ -133,12 +147,18 @@ class TimeWindowedCogroupedKStream:
     cogrouped: CogroupedKStream
     windows: Windows
 
+    @property
+    def graph(self) -> Graph:
+        return self.cogrouped.graph
+
+    @answering
     def aggregate(
         self,
         init: Callable[[], Any],
         *,
         value: SerdeLike | None = None,
         name: str | None = None,
+        on_error: OnError | None = None,
         retention: Duration | None = None,
     ) -> KTable:
         """The row of each key and window, starting with `init()`."""
@@ -152,6 +172,11 @@ class SessionWindowedCogroupedKStream:
     cogrouped: CogroupedKStream
     windows: Windows
 
+    @property
+    def graph(self) -> Graph:
+        return self.cogrouped.graph
+
+    @answering
     def aggregate(
         self,
         init: Callable[[], Any],
@@ -159,6 +184,7 @@ class SessionWindowedCogroupedKStream:
         *,
         value: SerdeLike | None = None,
         name: str | None = None,
+        on_error: OnError | None = None,
         retention: Duration | None = None,
     ) -> KTable:
         """The row of each session, starting with `init()`. `merger(key, row, session)` merges two rows."""

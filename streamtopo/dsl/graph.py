@@ -79,7 +79,7 @@ class Graph:
         def open_step(bindings: Bindings) -> StepLike:
             return each if self._wants_null_keys(name) else passing(bindings.count)
 
-        self.process(name, (parent,), Operator(open_step))
+        self.process(name, (parent,), Operator(open_step, stateless=True))
 
     def _wants_null_keys(self, name: str) -> bool:
         """Whether there is a left or outer join after a node, also across internal topics."""

@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING, Any, overload
 from streamtopo.aggregators import Aggregator
 from streamtopo.dsl.aggregators import ADDER, check_aggregation, not_given, with_finish
 from streamtopo.dsl.cogrouped import CogroupedKStream, GroupAndAdder
-from streamtopo.dsl.graph import next_serde
+from streamtopo.dsl.graph import Graph, next_serde
 from streamtopo.dsl.ktable import KTable
 from streamtopo.dsl.tables.origin import KeptOrigin
 from streamtopo.dsl.windows import SessionWindowedKStream, TimeWindowedKStream, windowed
 from streamtopo.operators.keeping import Keeping
 from streamtopo.operators.tables import aggregate
 from streamtopo.serdes import BYTES, INT, Serde, SerdeLike
+from streamtopo.settings.on_error import OnError
 from streamtopo.stores import StoreSpec
 from streamtopo.stores.rows.state import State
+from streamtopo.topology.answering import answering
 from streamtopo.topology.functions import check_function
 from streamtopo.topology.operator import Operator
 from streamtopo.windows import SessionWindows, Windows, WindowsByStart
@@ -37,12 +39,20 @@ class KGroupedStream:
     name: str | None = None
     _repartitioned: KStream | None = field(default=None, init=False)
 
-    def count(self, *, name: str | None = None) -> KTable:
+    @property
+    def graph(self) -> Graph:
+        return self.stream.graph
+
+    @answering
+    def count(self, *, name: str | None = None, on_error: OnError | None = None) -> KTable:
         """The number of records of each key."""
         raw = self.stream.key_changed and self.name is None and self.stream.key.exact
         return self._aggregated("KSTREAM-AGGREGATE-", partial(aggregate.count, raw=raw), INT, name, raw=raw)
 
-    def reduce(self, reducer: Callable[[Any, Any], Any], *, name: str | None = None) -> KTable:
+    @answering
+    def reduce(
+        self, reducer: Callable[[Any, Any], Any], *, name: str | None = None, on_error: OnError | None = None
+    ) -> KTable:
         """`reducer(row, value)` returns the new row for each record. The first value of a key is its first row."""
         check_function("reduce", "reducer(row, value)", reducer, returns="row")
         return self._aggregated(
@@ -53,6 +63,7 @@ class KGroupedStream:
             function=reducer,
         )
 
+    @answering
     def aggregate(
         self,
         init: Callable[[], Any] | Aggregator,
@@ -60,6 +71,7 @@ class KGroupedStream:
         *,
         value: SerdeLike | None = None,
         name: str | None = None,
+        on_error: OnError | None = None,
     ) -> KTable:
         """`adder(key, value, row)` returns the new row for each record, starting with `init()`. None deletes the row.
 

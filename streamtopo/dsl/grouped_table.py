@@ -6,13 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from streamtopo.dsl.graph import next_serde
+from streamtopo.dsl.graph import Graph, next_serde
 from streamtopo.dsl.tables.origin import KeptOrigin
 from streamtopo.operators.keeping import Keeping
 from streamtopo.operators.tables import aggregate_table
 from streamtopo.serdes import INT, Serde, SerdeLike
+from streamtopo.settings.on_error import OnError
 from streamtopo.stores import StoreSpec
 from streamtopo.stores.rows.state import State
+from streamtopo.topology.answering import answering
 from streamtopo.topology.functions import check_function
 from streamtopo.topology.nodes import Repartition, SinkNode, SourceNode
 from streamtopo.topology.operator import Operator
@@ -32,16 +34,23 @@ class KGroupedTable:
     name: str | None = None
     _source: str | None = field(default=None, init=False)
 
-    def count(self, *, name: str | None = None) -> KTable:
+    @property
+    def graph(self) -> Graph:
+        return self.table.graph
+
+    @answering
+    def count(self, *, name: str | None = None, on_error: OnError | None = None) -> KTable:
         """The number of rows of each group. A group without rows stays, with 0."""
         return self._aggregated("KTABLE-AGGREGATE-", aggregate_table.counting, INT, name, unread=True)
 
+    @answering
     def reduce(
         self,
         adder: Callable[[Any, Any], Any],
         subtractor: Callable[[Any, Any], Any],
         *,
         name: str | None = None,
+        on_error: OnError | None = None,
     ) -> KTable:
         """`adder(row, value)` and `subtractor(row, value)` return the new row. The first value is the first row."""
         check_function("KGroupedTable.reduce", "adder(row, value)", adder, returns="row")
@@ -54,6 +63,7 @@ class KGroupedTable:
             function=adder,
         )
 
+    @answering
     def aggregate(
         self,
         init: Callable[[], Any],
@@ -62,6 +72,7 @@ class KGroupedTable:
         *,
         value: SerdeLike | None = None,
         name: str | None = None,
+        on_error: OnError | None = None,
     ) -> KTable:
         """`adder(key, value, row)` and `subtractor(key, value, row)` return the new row, starting with `init()`.
 

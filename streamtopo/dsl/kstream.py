@@ -23,8 +23,10 @@ from streamtopo.processors import Processor
 from streamtopo.records import ChunkFunction
 from streamtopo.serdes import Serde, SerdeLike
 from streamtopo.settings.durations import Duration, milliseconds
+from streamtopo.settings.on_error import OnError
 from streamtopo.stores import StoreSpec
 from streamtopo.stores.build import versioned_store
+from streamtopo.topology.answering import answering
 from streamtopo.topology.coroutines import Awaiting, CallLimits, Coroutine
 from streamtopo.topology.functions import check_function, with_key_or_not
 from streamtopo.topology.names import valid_name
@@ -51,6 +53,7 @@ class KStream:
 
     # -- one record in, one or none out
 
+    @answering
     def map(
         self,
         function: Callable[[Any, Any], KeyAndValue],
@@ -58,11 +61,13 @@ class KStream:
         key: SerdeLike | None = None,
         value: SerdeLike | None = None,
         name: str | None = None,
+        on_error: OnError | None = None,
     ) -> KStream:
         """A new key and value for each record: `function(key, value)` returns both."""
         check_function("map", "function(key, value)", function)
         return self._rekeyed("KSTREAM-MAP-", stateless.map_pairs(function), function, key, value, name)
 
+    @answering
     def map_values(
         self,
         function: Callable[..., Any],
@@ -70,34 +75,51 @@ class KStream:
         with_key: bool = False,
         value: SerdeLike | None = None,
         name: str | None = None,
+        on_error: OnError | None = None,
     ) -> KStream:
         """A new value for each record: `function(value)`, or `function(key, value)` with `with_key`."""
         check_function("map_values", with_key_or_not("function", with_key), function, with_key=with_key)
         step = stateless.map_values_with_key(function) if with_key else stateless.map_values(function)
         return self._then("KSTREAM-MAPVALUES-", step, function, value, name)
 
+    @answering
     def select_key(
-        self, function: Callable[[Any, Any], Any], *, key: SerdeLike | None = None, name: str | None = None
+        self,
+        function: Callable[[Any, Any], Any],
+        *,
+        key: SerdeLike | None = None,
+        name: str | None = None,
+        on_error: OnError | None = None,
     ) -> KStream:
         check_function("select_key", "function(key, value)", function)
         return self._rekeyed("KSTREAM-KEY-SELECT-", stateless.select_key(function), function, key, None, name)
 
-    def filter(self, predicate: Callable[[Any, Any], object], *, name: str | None = None) -> KStream:
+    @answering
+    def filter(
+        self, predicate: Callable[[Any, Any], object], *, name: str | None = None, on_error: OnError | None = None
+    ) -> KStream:
         """The records for which `predicate(key, value)` is true."""
         check_function("filter", "predicate(key, value)", predicate)
         return self._then("KSTREAM-FILTER-", stateless.filter_rows(predicate), predicate, None, name)
 
-    def filter_not(self, predicate: Callable[[Any, Any], object], *, name: str | None = None) -> KStream:
+    @answering
+    def filter_not(
+        self, predicate: Callable[[Any, Any], object], *, name: str | None = None, on_error: OnError | None = None
+    ) -> KStream:
         check_function("filter_not", "predicate(key, value)", predicate)
         return self._then("KSTREAM-FILTER-", stateless.filter_rows(predicate, keep=False), predicate, None, name)
 
-    def peek(self, function: Callable[[Any, Any], object], *, name: str | None = None) -> KStream:
+    @answering
+    def peek(
+        self, function: Callable[[Any, Any], object], *, name: str | None = None, on_error: OnError | None = None
+    ) -> KStream:
         """Call `function(key, value)` for each record and forward it. After a failure the call may be repeated."""
         check_function("peek", "function(key, value)", function)
         return self._then("KSTREAM-PEEK-", stateless.peek(function), function, None, name)
 
     # -- one record in, any number out
 
+    @answering
     def flat_map(
         self,
         function: Callable[[Any, Any], Iterable[KeyAndValue]],
@@ -105,10 +127,12 @@ class KStream:
         key: SerdeLike | None = None,
         value: SerdeLike | None = None,
         name: str | None = None,
+        on_error: OnError | None = None,
     ) -> KStream:
         check_function("flat_map", "function(key, value)", function)
         return self._rekeyed("KSTREAM-FLATMAP-", stateless.flat_map(function), function, key, value, name)
 
+    @answering
     def flat_map_values(
         self,
         function: Callable[..., Iterable[Any]],
@@ -116,6 +140,7 @@ class KStream:
         with_key: bool = False,
         value: SerdeLike | None = None,
         name: str | None = None,
+        on_error: OnError | None = None,
     ) -> KStream:
         check_function("flat_map_values", with_key_or_not("function", with_key), function, with_key=with_key)
         step = stateless.flat_map_values_with_key(function) if with_key else stateless.flat_map_values(function)
@@ -123,6 +148,7 @@ class KStream:
 
     # -- coroutines: a service to ask, a model to wait for
 
+    @answering
     def map_values_async(
         self,
         function: Callable[[Any], Awaitable[Any]],
@@ -132,6 +158,7 @@ class KStream:
         retries: int = 0,
         value: SerdeLike | None = None,
         name: str | None = None,
+        on_error: OnError | None = None,
     ) -> KStream:
         """A new value for each record: the awaited `function(value)`. Up to `concurrency` calls run at once, in order.
 
@@ -142,6 +169,7 @@ class KStream:
         check_function("map_values_async", "function(value)", function, awaited=True)
         return self._awaiting("KSTREAM-MAPVALUES-", map_values_async, function, limits, value, name)
 
+    @answering
     def for_each_async(
         self,
         function: Callable[[Any, Any], Awaitable[Any]],
@@ -150,6 +178,7 @@ class KStream:
         timeout: Duration = "30s",
         retries: int = 0,
         name: str | None = None,
+        on_error: OnError | None = None,
     ) -> None:
         """Await `function(key, value)` for each record. Up to `concurrency` calls run at once; they start in order."""
         limits = CallLimits(concurrency, milliseconds(timeout) / 1000, retries, _FIRST_PAUSE)
@@ -168,6 +197,7 @@ class KStream:
         operator = Operator(
             lambda bindings: step_of(function, limits, bindings.await_all),
             at_once=_ROUND_OF_CALLS * limits.concurrency,
+            stateless=True,
             function=function,
         )
         node = self.graph.process(self.graph.name(prefix, name), (self.node,), operator)
@@ -175,6 +205,7 @@ class KStream:
 
     # -- whole columns: a model, numpy, Arrow
 
+    @answering
     def map_batch(
         self,
         function: Callable[[list[Any], list[Any]], tuple[Iterable[Any], Iterable[Any]]],
@@ -182,24 +213,28 @@ class KStream:
         key: SerdeLike | None = None,
         value: SerdeLike | None = None,
         name: str | None = None,
+        on_error: OnError | None = None,
     ) -> KStream:
         """`function(keys, values)` returns the same number of keys and values. Results must not depend on batches."""
         check_function("map_batch", "function(keys, values)", function)
         return self._rekeyed("KSTREAM-MAP-", stateless.map_batch(function), function, key, value, name)
 
+    @answering
     def map_values_batch(
         self,
         function: Callable[[list[Any]], Iterable[Any]],
         *,
         value: SerdeLike | None = None,
         name: str | None = None,
+        on_error: OnError | None = None,
     ) -> KStream:
         check_function("map_values_batch", "function(values)", function)
         return self._then("KSTREAM-MAPVALUES-", stateless.map_values_batch(function), function, value, name)
 
     # -- several streams
 
-    def merge(self, other: KStream, *, name: str | None = None) -> KStream:
+    @answering
+    def merge(self, other: KStream, *, name: str | None = None, on_error: OnError | None = None) -> KStream:
         """The records of both streams. The order within each is kept."""
         if not isinstance(other, KStream):
             raise TopologyError(
@@ -213,15 +248,17 @@ class KStream:
                 f"{self.key.name}/{self.value.name} and {other.key.name}/{other.value.name}"
             )
         node = self.graph.name("KSTREAM-MERGE-", name)
-        self.graph.process(node, (self.node, other.node), Operator(lambda _: stateless.each))
+        self.graph.process(node, (self.node, other.node), Operator(lambda _: stateless.each, stateless=True))
         return replace(self, node=node, key_changed=self.key_changed or other.key_changed)
 
+    @answering
     def split(
         self,
         branches: Mapping[str, Callable[[Any, Any], object]] | Sequence[Callable[[Any, Any], object]],
         *,
         default: bool | str = False,
         name: str | None = None,
+        on_error: OnError | None = None,
     ) -> dict[str, KStream]:
         """Send each record to the first branch whose predicate is true; others to the default branch, if there is one.
 
@@ -234,12 +271,12 @@ class KStream:
         names = [*predicates, *([default if isinstance(default, str) else "0"] if default else [])]
         node = self.graph.name("KSTREAM-BRANCH-", name)
         step = stateless.branch(list(predicates.values()), default=bool(default))
-        self.graph.process(node, (self.node,), Operator(lambda _: step))
+        self.graph.process(node, (self.node,), Operator(lambda _: step, stateless=True))
         return {branch: self._branch(node, branch) for branch in names}
 
     def _branch(self, node: str, branch: str) -> KStream:
         child = valid_name(f"{node}-{branch}", "branch")
-        self.graph.process(child, (node,), Operator(lambda _: stateless.each))
+        self.graph.process(child, (node,), Operator(lambda _: stateless.each, stateless=True))
         return replace(self, node=child)
 
     # -- joins; with `with_key` the joiner is called with the key first
@@ -250,6 +287,7 @@ class KStream:
     def join(self, other: GlobalKTable, key: Joiner, joiner: Joiner, /, **options: Unpack[GlobalJoin]) -> KStream: ...
     @overload
     def join(self, other: KTable, joiner: Joiner, **options: Unpack[TableJoin]) -> KStream: ...
+    @answering
     def join(self, other: Any, *functions: Joiner, **options: Any) -> KStream:
         """Join each record with what is found for its key: `joiner(value, other)`. Records without a match are dropped.
 
@@ -267,10 +305,12 @@ class KStream:
     ) -> KStream: ...
     @overload
     def left_join(self, other: KTable, joiner: Joiner, **options: Unpack[TableJoin]) -> KStream: ...
+    @answering
     def left_join(self, other: Any, *functions: Joiner, **options: Any) -> KStream:
         """Like `join`, but a record without a match is joined with None; with a stream, when its window closes."""
         return self._joined(other, "left", functions, options)
 
+    @answering
     def outer_join(self, other: KStream, joiner: Joiner, **options: Unpack[StreamJoin]) -> KStream:
         """Like `left_join` with a stream, but records of both sides without a match are joined with None."""
         return self._joined(other, "outer", (joiner,), dict(options))
@@ -305,6 +345,7 @@ class KStream:
         stream = replace(self, key=next_serde(key, self.key, key=True), value=next_serde(value, self.value))
         return KGroupedStream(stream, name)
 
+    @answering
     def group_by(
         self,
         function: Callable[[Any, Any], Any],
@@ -312,11 +353,13 @@ class KStream:
         key: SerdeLike | None = None,
         value: SerdeLike | None = None,
         name: str | None = None,
+        on_error: OnError | None = None,
     ) -> KGroupedStream:
         """Group by a new key, which `function(key, value)` returns. `name` is the name of the repartition topic."""
         check_function("group_by", "function(key, value)", function)
         return self.select_key(function, key=key).group_by_key(value=value, name=name)
 
+    @answering
     def repartition(
         self,
         *,
@@ -325,6 +368,7 @@ class KStream:
         partitions: int | None = None,
         partitioner: Partitioner | None = None,
         name: str | None = None,
+        on_error: OnError | None = None,
     ) -> KStream:
         """Write and read an internal topic, so that equal keys are in one task. Records without a key are dropped."""
         stream = replace(self, key=next_serde(key, self.key, key=True), value=next_serde(value, self.value))
@@ -356,6 +400,7 @@ class KStream:
         graph.topology.add(SourceNode(source, (topic,), self.key, value, raw=raw))
         return replace(self, node=source, value=value, key_changed=False)
 
+    @answering
     def to_table(
         self,
         *,
@@ -364,6 +409,7 @@ class KStream:
         versioned: Duration | None = None,
         store: str | None = None,
         name: str | None = None,
+        on_error: OnError | None = None,
     ) -> KTable:
         """Read the stream as a table: the latest value of each key; None deletes. `versioned` keeps this much history.
 
@@ -380,6 +426,7 @@ class KStream:
             return versioned_table_of(stream, node, spec)
         return table_of(stream, node, kept, kept=store is not None)
 
+    @answering
     def deduplicate(
         self,
         within: Duration,
@@ -387,6 +434,7 @@ class KStream:
         by: Callable[[Any, Any], Any] = lambda key, value: key,
         id: SerdeLike | None = None,
         name: str | None = None,
+        on_error: OnError | None = None,
     ) -> KStream:
         """Drop a record if one with the same id has a timestamp less than `within` before or after it.
 
@@ -398,6 +446,7 @@ class KStream:
 
     # -- ends
 
+    @answering
     def to(
         self,
         topic: str | Callable[..., str],
@@ -406,6 +455,7 @@ class KStream:
         value: SerdeLike | None = None,
         partitioner: Partitioner | None = None,
         name: str | None = None,
+        on_error: OnError | None = None,
     ) -> None:
         """Write to a topic, or for each record to the topic that `topic(key, value, context)` returns."""
         node = self.graph.name("KSTREAM-SINK-", name)
@@ -413,7 +463,10 @@ class KStream:
         serdes = next_serde(key, self.key, key=True), next_serde(value, self.value)
         self.graph.topology.add(SinkNode(node, (self.node,), target, *serdes, partitioner))
 
-    def for_each(self, function: Callable[[Any, Any], object], *, name: str | None = None) -> None:
+    @answering
+    def for_each(
+        self, function: Callable[[Any, Any], object], *, name: str | None = None, on_error: OnError | None = None
+    ) -> None:
         check_function("for_each", "function(key, value)", function)
         self._then("KSTREAM-FOREACH-", stateless.peek(function), function, None, name)
 
@@ -425,6 +478,7 @@ class KStream:
 
     # -- the user's own processors
 
+    @answering
     def process(
         self,
         supplier: Callable[[], Processor],
@@ -433,6 +487,7 @@ class KStream:
         key: SerdeLike | None = None,
         value: SerdeLike | None = None,
         name: str | None = None,
+        on_error: OnError | None = None,
     ) -> KStream:
         """Process records with your own processor. `supplier`, usually its class, makes one for each task."""
         check_function("process", "supplier()", supplier)
@@ -445,6 +500,7 @@ class KStream:
             key_changed=True,
         )
 
+    @answering
     def process_values(
         self,
         supplier: Callable[[], Processor],
@@ -452,6 +508,7 @@ class KStream:
         stores: Iterable[str | StoreSpec] = (),
         value: SerdeLike | None = None,
         name: str | None = None,
+        on_error: OnError | None = None,
     ) -> KStream:
         """Like `process`, but it cannot change the key, so no repartitioning is needed after it."""
         check_function("process_values", "supplier()", supplier)
@@ -479,7 +536,7 @@ class KStream:
     def _then(
         self, prefix: str, step: ChunkFunction, function: object, value: SerdeLike | None, name: str | None
     ) -> KStream:
-        operator = Operator(lambda _: step, function=function)
+        operator = Operator(lambda _: step, stateless=True, function=function)
         node = self.graph.process(self.graph.name(prefix, name), (self.node,), operator)
         return replace(self, node=node, value=next_serde(value, self.value))
 

@@ -16,8 +16,10 @@ from streamtopo.dsl.tables.suppress import Suppressed, suppress
 from streamtopo.errors import TopologyError
 from streamtopo.operators.tables import aggregate_table, conversions
 from streamtopo.serdes import Serde, SerdeLike
+from streamtopo.settings.on_error import OnError
 from streamtopo.steps import StepLike
 from streamtopo.stores import StoreSpec
+from streamtopo.topology.answering import answering
 from streamtopo.topology.functions import check_function, with_key_or_not
 from streamtopo.topology.operator import Bindings, Operator, Timing
 
@@ -45,16 +47,19 @@ class KTable:
         """Whether its rows can be read as of a time."""
         return self.origin.store is not None and self.origin.versioned
 
-    def suppress(self, suppressed: Suppressed, *, name: str | None = None) -> KTable:
+    @answering
+    def suppress(self, suppressed: Suppressed, *, name: str | None = None, on_error: OnError | None = None) -> KTable:
         """Hold updates back: `until_window_closes()` or `until_time_limit("5s")`. The last of each key is forwarded."""
         return suppress(self, suppressed, name)
 
+    @answering
     def to_stream(
         self,
         function: Callable[[Any, Any], Any] | None = None,
         *,
         key: SerdeLike | None = None,
         name: str | None = None,
+        on_error: OnError | None = None,
     ) -> KStream:
         """The updates as records. `function(key, value)` returns a new key. The value of a deleted row is None."""
         from streamtopo.dsl.kstream import KStream  # which imports this module
@@ -68,15 +73,22 @@ class KTable:
 
     # -- row by row
 
-    def filter(self, predicate: Callable[[Any, Any], object], *, name: str | None = None) -> KTable:
+    @answering
+    def filter(
+        self, predicate: Callable[[Any, Any], object], *, name: str | None = None, on_error: OnError | None = None
+    ) -> KTable:
         """The rows for which `predicate(key, value)` is true. A row for which it becomes false is deleted."""
         check_function("KTable.filter", "predicate(key, value)", predicate)
         return filter_table(self, predicate, name, keep=True)
 
-    def filter_not(self, predicate: Callable[[Any, Any], object], *, name: str | None = None) -> KTable:
+    @answering
+    def filter_not(
+        self, predicate: Callable[[Any, Any], object], *, name: str | None = None, on_error: OnError | None = None
+    ) -> KTable:
         check_function("KTable.filter_not", "predicate(key, value)", predicate)
         return filter_table(self, predicate, name, keep=False)
 
+    @answering
     def map_values(
         self,
         function: Callable[..., Any],
@@ -84,11 +96,13 @@ class KTable:
         with_key: bool = False,
         value: SerdeLike | None = None,
         name: str | None = None,
+        on_error: OnError | None = None,
     ) -> KTable:
         """A new value for each row: `function(value)`, or `function(key, value)` with `with_key`. None means no row."""
         check_function("KTable.map_values", with_key_or_not("function", with_key), function, with_key=with_key)
         return map_table(self, function, value, name, with_key=with_key)
 
+    @answering
     def transform_values(
         self,
         transformer: Transform,
@@ -96,6 +110,7 @@ class KTable:
         stores: Iterable[str | StoreSpec] = (),
         value: SerdeLike | None = None,
         name: str | None = None,
+        on_error: OnError | None = None,
     ) -> KTable:
         """Like `map_values`, but also called for deleted rows, with the value None.
 
@@ -105,6 +120,7 @@ class KTable:
 
     # -- grouping
 
+    @answering
     def group_by(
         self,
         function: Callable[[Any, Any], tuple[Any, Any] | None],
@@ -112,6 +128,7 @@ class KTable:
         key: SerdeLike | None = None,
         value: SerdeLike | None = None,
         name: str | None = None,
+        on_error: OnError | None = None,
     ) -> KGroupedTable:
         """Group by a new key: `function(key, value)` returns key and value. `name` names the repartition topic."""
         check_function("KTable.group_by", "function(key, value)", function)
@@ -125,6 +142,7 @@ class KTable:
 
     # -- joins
 
+    @answering
     def join(
         self,
         other: KTable,
@@ -134,6 +152,7 @@ class KTable:
         with_key: bool = False,
         value: SerdeLike | None = None,
         name: str | None = None,
+        on_error: OnError | None = None,
     ) -> KTable:
         """Join the rows of both tables with equal keys: `joiner(value, other value)`.
 
@@ -145,6 +164,7 @@ class KTable:
             return self._joined(other, joiner, table_join.INNER, value, name)
         return self._joined_by(other, joiner, _of_both(foreign_key, with_key), value, name, left=False)
 
+    @answering
     def left_join(
         self,
         other: KTable,
@@ -154,6 +174,7 @@ class KTable:
         with_key: bool = False,
         value: SerdeLike | None = None,
         name: str | None = None,
+        on_error: OnError | None = None,
     ) -> KTable:
         """Like `join`, but a row without a match in `other` is joined with None."""
         _check_joiner("KTable.left_join", joiner, foreign_key, with_key)
@@ -161,6 +182,7 @@ class KTable:
             return self._joined(other, joiner, table_join.LEFT, value, name)
         return self._joined_by(other, joiner, _of_both(foreign_key, with_key), value, name, left=True)
 
+    @answering
     def outer_join(
         self,
         other: KTable,
@@ -168,6 +190,7 @@ class KTable:
         *,
         value: SerdeLike | None = None,
         name: str | None = None,
+        on_error: OnError | None = None,
     ) -> KTable:
         """All rows of both tables. `joiner` gets None for a missing row."""
         _check_joiner("KTable.outer_join", joiner)

@@ -22,9 +22,11 @@ from streamtopo.operators.windows.time_windows import time_windows
 from streamtopo.serdes import INT, Serde, SerdeLike
 from streamtopo.serdes.windowed import windowed_key, windowed_key_in_store
 from streamtopo.settings.durations import Duration, milliseconds
+from streamtopo.settings.on_error import OnError
 from streamtopo.stores import Kind, StoreSpec
 from streamtopo.stores.rows.layout import segment_of
 from streamtopo.stores.rows.state import State
+from streamtopo.topology.answering import answering
 from streamtopo.topology.functions import check_function
 from streamtopo.topology.names import valid_name
 from streamtopo.topology.nodes import SinkNode
@@ -47,12 +49,25 @@ class _Windowed:
     emit: str
     on_late: str | None
 
-    def count(self, *, name: str | None = None, retention: Duration | None = None) -> KTable:
+    @property
+    def graph(self) -> Graph:
+        return self.grouped.graph
+
+    @answering
+    def count(
+        self, *, name: str | None = None, on_error: OnError | None = None, retention: Duration | None = None
+    ) -> KTable:
         """The number of records of each key in each window."""
         return self._table("KSTREAM-AGGREGATE-", counting(), INT, name, retention)
 
+    @answering
     def reduce(
-        self, reducer: Callable[[Any, Any], Any], *, name: str | None = None, retention: Duration | None = None
+        self,
+        reducer: Callable[[Any, Any], Any],
+        *,
+        name: str | None = None,
+        on_error: OnError | None = None,
+        retention: Duration | None = None,
     ) -> KTable:
         """`reducer(row, value)` returns the new row for each record. The first value in a window is its first row."""
         check_function("reduce", "reducer(row, value)", reducer, returns="row")
@@ -80,6 +95,7 @@ class _Windowed:
 class TimeWindowedKStream(_Windowed):
     """Rows have keys `Windowed(key, start, end)`. Records for closed windows are dropped and counted."""
 
+    @answering
     def aggregate(
         self,
         init: Callable[[], Any] | Aggregator,
@@ -87,6 +103,7 @@ class TimeWindowedKStream(_Windowed):
         *,
         value: SerdeLike | None = None,
         name: str | None = None,
+        on_error: OnError | None = None,
         retention: Duration | None = None,
     ) -> KTable:
         """`adder(key, value, row)` returns the new row for each record, starting with `init()`. None deletes the row.
@@ -104,6 +121,7 @@ class TimeWindowedKStream(_Windowed):
 class SessionWindowedKStream(_Windowed):
     """Rows have keys `Windowed(key, start, end)`. A session that grows is deleted, and put again with its new times."""
 
+    @answering
     def aggregate(
         self,
         init: Callable[[], Any] | Aggregator,
@@ -112,6 +130,7 @@ class SessionWindowedKStream(_Windowed):
         *,
         value: SerdeLike | None = None,
         name: str | None = None,
+        on_error: OnError | None = None,
         retention: Duration | None = None,
     ) -> KTable:
         """`merger(key, row, session)` merges rows, starting with `init()`; `adder(key, value, row)` adds the record.

@@ -66,6 +66,21 @@ class TimeHeldBack(NamedTuple):
         return now - self.since >= SOON or (self.why != "idle" and (self.behind_ms or 0) >= _LONG)
 
 
+class Failures(NamedTuple):
+    """Records that failed in the same way."""
+
+    node: str
+    exception: str
+    """The name of its class."""
+    answer: str
+    """"skip" or "dead-letter"."""
+    records: int
+
+    def __str__(self) -> str:
+        done = "skipped" if self.answer == "skip" else "dead letters"
+        return f"{done} {self.records:,} in {self.node} ({self.exception})"
+
+
 class Metrics(NamedTuple):
     """Totals since the worker started, and its current state."""
 
@@ -79,12 +94,17 @@ class Metrics(NamedTuple):
     commit_ms: float
     """How long the last commit took."""
     skipped: int
+    """Records that failed and were skipped."""
     dropped: dict[str, int]
     paused: bool = False
     ahead: int = 0
     """Records that were too far ahead of the wall clock, so that no clock followed them."""
     held_back: tuple[TimeHeldBack, ...] = ()
     """What the stream time of its tasks waits for, the longest first."""
+    dead_letters: int = 0
+    """Records that failed and were written to a topic for dead letters."""
+    failures: tuple[Failures, ...] = ()
+    """All records that failed and were left out, the most frequent kind first."""
 
     def ended(self) -> Metrics:
         """The metrics of a worker that has ended: only its totals remain."""
@@ -111,6 +131,14 @@ def _sum_by_reason(counts: list[dict[str, int]]) -> dict[str, int]:
     return dict(total)
 
 
+def failures_by(several: Iterable[Failures]) -> tuple[Failures, ...]:
+    """One for each kind."""
+    counts = Counter[tuple[str, str, str]]()
+    for *kind, count in several:
+        counts[tuple(kind)] += count  # type: ignore[index]
+    return tuple(Failures(*kind, count) for kind, count in counts.most_common())
+
+
 def held_back_by(several: Iterable[TimeHeldBack]) -> tuple[TimeHeldBack, ...]:
     """One for each task that is waited for."""
     by_task: dict[str, list[TimeHeldBack]] = {}
@@ -135,6 +163,7 @@ _TOGETHER: dict[str, Callable[[list[Any]], Any]] = {
     "commit_ms": lambda several: max(several, default=0.0),
     "dropped": _sum_by_reason,
     "held_back": lambda several: held_back_by(chain(*several)),
+    "failures": lambda several: failures_by(chain(*several)),
     "paused": lambda several: bool(several) and all(several),
 }
 """How the values of a field become one, where they are not added up; a commit takes as long as the slowest."""

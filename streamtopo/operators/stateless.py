@@ -7,7 +7,8 @@ from itertools import chain
 from typing import Any
 
 from streamtopo.errors import StreamtopoError
-from streamtopo.records import Chunk, ChunkFunction, each_row, private, repeated, unshared
+from streamtopo.records import Chunk, ChunkFunction, private, repeated, unshared
+from streamtopo.row_calls import results_of
 
 KeyAndValue = tuple[Any, Any]
 
@@ -18,16 +19,24 @@ def each(chunk: Chunk) -> Chunk:
 
 
 def map_values(function: Callable[[Any], Any]) -> ChunkFunction:
-    return lambda chunk: chunk.with_values(each_row(function, chunk.values))
+    def step(chunk: Chunk) -> Chunk:
+        chunk, values = results_of(function, chunk, chunk.values)
+        return chunk.with_values(values)
+
+    return step
 
 
 def map_values_with_key(function: Callable[[Any, Any], Any]) -> ChunkFunction:
-    return lambda chunk: chunk.with_values(each_row(function, chunk.keys, chunk.values))
+    def step(chunk: Chunk) -> Chunk:
+        chunk, values = results_of(function, chunk, chunk.keys, chunk.values)
+        return chunk.with_values(values)
+
+    return step
 
 
 def map_pairs(function: Callable[[Any, Any], KeyAndValue]) -> ChunkFunction:
     def step(chunk: Chunk) -> Chunk:
-        pairs = each_row(function, chunk.keys, chunk.values)
+        chunk, pairs = results_of(function, chunk, chunk.keys, chunk.values)
         keys, values = _unzipped(pairs)
         return chunk.with_keys(keys).with_values(values)
 
@@ -42,12 +51,16 @@ def _unzipped(pairs: list[KeyAndValue]) -> tuple[list[Any], list[Any]]:
 
 
 def select_key(function: Callable[[Any, Any], Any]) -> ChunkFunction:
-    return lambda chunk: chunk.with_keys(each_row(function, chunk.keys, chunk.values))
+    def step(chunk: Chunk) -> Chunk:
+        chunk, keys = results_of(function, chunk, chunk.keys, chunk.values)
+        return chunk.with_keys(keys)
+
+    return step
 
 
 def filter_rows(predicate: Callable[[Any, Any], object], *, keep: bool = True) -> ChunkFunction:
     def step(chunk: Chunk) -> Chunk:
-        mask = each_row(predicate, chunk.keys, chunk.values)
+        chunk, mask = results_of(predicate, chunk, chunk.keys, chunk.values)
         return chunk.select(mask if keep else [not passed for passed in mask])
 
     return step
@@ -55,14 +68,14 @@ def filter_rows(predicate: Callable[[Any, Any], object], *, keep: bool = True) -
 
 def flat_map_values(function: Callable[[Any], Iterable[Any]]) -> ChunkFunction:
     def step(chunk: Chunk) -> Chunk:
-        return _spread(chunk, each_row(_listing(function), chunk.values))
+        return _spread(*results_of(_listing(function), chunk, chunk.values))
 
     return step
 
 
 def flat_map_values_with_key(function: Callable[[Any, Any], Iterable[Any]]) -> ChunkFunction:
     def step(chunk: Chunk) -> Chunk:
-        return _spread(chunk, each_row(_listing(function), chunk.keys, chunk.values))
+        return _spread(*results_of(_listing(function), chunk, chunk.keys, chunk.values))
 
     return step
 
@@ -88,7 +101,7 @@ def _listing(function: Callable[..., Iterable[Any]]) -> Callable[..., list[Any]]
 
 def flat_map(function: Callable[[Any, Any], Iterable[KeyAndValue]]) -> ChunkFunction:
     def step(chunk: Chunk) -> Chunk:
-        lists = each_row(_listing(function), chunk.keys, chunk.values)
+        chunk, lists = results_of(_listing(function), chunk, chunk.keys, chunk.values)
         keys, values = _unzipped(list(chain.from_iterable(lists)))
         return chunk.spread(list(map(len, lists)), keys, unshared(values))
 
@@ -97,9 +110,7 @@ def flat_map(function: Callable[[Any, Any], Iterable[KeyAndValue]]) -> ChunkFunc
 
 def peek(function: Callable[[Any, Any], object]) -> ChunkFunction:
     def step(chunk: Chunk) -> Chunk:
-        for key, value in zip(chunk.keys, chunk.values, strict=True):
-            function(key, value)
-        return chunk
+        return results_of(function, chunk, chunk.keys, chunk.values)[0]
 
     return step
 
@@ -114,7 +125,7 @@ def branch(predicates: Sequence[Callable[[Any, Any], object]], *, default: bool)
         return len(predicates) if default else None
 
     def step(chunk: Chunk) -> Chunk:
-        routes = each_row(route, chunk.keys, chunk.values)
+        chunk, routes = results_of(route, chunk, chunk.keys, chunk.values)
         found = chunk.select([child is not None for child in routes])
         return found.routed([child for child in routes if child is not None])
 

@@ -19,6 +19,8 @@ from streamtopo.serdes.json_types import Misfit, converter, short_name, shown, t
 
 Convert = Callable[[Any], Any]
 Columns = Callable[[list[Any]], list[Any]]
+_PART = 64
+"""So many values are decoded together where some cannot be."""
 _FEW = 4
 """Shorter columns are checked faster value by value."""
 
@@ -50,6 +52,23 @@ class Serde:
     def decode_column(self, column: list[bytes | None]) -> list[Any]:
         return self._convert(self.fast_decode, self.decode, column)
 
+    def decode_column_partly(self, column: list[bytes | None]) -> tuple[list[Any], dict[int, Exception]]:
+        """The same, but with None for what cannot be decoded; the errors are given by place."""
+        decoded: list[Any] = []
+        errors: dict[int, Exception] = {}
+        for first in range(0, len(column), _PART):
+            part = column[first : first + _PART]
+            try:
+                decoded += (self.fast_decode or self.decode_column)(part)
+            except Exception:
+                for place, data in enumerate(part, first):
+                    try:
+                        decoded.append(None if data is None else self.decode(data))
+                    except Exception as error:
+                        errors[place] = self._explained(data, error)
+                        decoded.append(None)
+        return decoded, errors
+
     def inner_keys(self, keys: list[bytes | None]) -> list[bytes | None]:
         """The bytes of encoded keys that decide their partition."""
         cut = self.window_bytes
@@ -68,7 +87,14 @@ class Serde:
         except StreamtopoError:
             raise
         except Exception as error:
-            raise SerdeError(f'serde "{self.name}" failed on {shown(at)}: {error!r}') from error
+            raise self._explained(at, error) from error
+
+    def _explained(self, value: Any, error: Exception) -> Exception:
+        if isinstance(error, StreamtopoError):
+            return error
+        explained = SerdeError(f'serde "{self.name}" failed on {shown(value)}: {error!r}')
+        explained.__cause__ = error
+        return explained
 
 
 SerdeLike = Serde | type[Any] | types.GenericAlias | types.UnionType

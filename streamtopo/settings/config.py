@@ -7,7 +7,9 @@ from enum import Enum
 from typing import Any
 
 from streamtopo.errors import ConfigError
+from streamtopo.settings.on_error import Policy
 from streamtopo.settings.options import (
+    answer,
     bytes_size,
     choice,
     duration,
@@ -17,13 +19,6 @@ from streamtopo.settings.options import (
     text,
     whole_number,
 )
-
-
-class OnError(Enum):
-    """What to do with a record that a step or a serde fails on."""
-
-    FAIL = "fail"
-    SKIP = "skip"
 
 
 class Guarantee(Enum):
@@ -45,7 +40,14 @@ class WorkerConfig:
     """For rows in memory, RocksDB's block cache and write buffers, and compaction of the embedded log."""
     chunk: int = whole_number(10_000, "Maximum number of records in a round.", least=1)
     """Results do not depend on it."""
-    on_error: OnError = choice(OnError.FAIL, "What to do with a record that fails: stop, or skip it.")
+    on_error: Policy | None = answer(  # noqa: RUF009
+        "What to do with a record that fails: fail (stop), skip, dead-letter, or retry:ATTEMPTS. "
+        "declared: what the application declares, or fail."
+    )
+    """None: declared. Nodes with an answer of their own keep it."""
+    dead_letter_topic: str = text(
+        "dlq.APPLICATION", "Topic for dead letters; APPLICATION stands for the application id."
+    )
     guarantee: Guarantee = choice(
         Guarantee.EXACTLY_ONCE,
         "Processing guarantee. at-least-once is faster on Kafka; on other logs both are the same.",

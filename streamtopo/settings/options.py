@@ -9,7 +9,10 @@ from typing import Any
 
 from streamtopo.errors import ConfigError
 from streamtopo.settings.durations import Duration, milliseconds
+from streamtopo.settings.on_error import Policy, policy_of
 from streamtopo.settings.sizes import size
+
+DECLARED = "declared"
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,8 @@ class Option:
     """The unit of a number."""
     choices: type[Enum] | None = None
     least: int | None = None
+    none: str = "none"
+    """How None is written."""
 
     def parsed(self, name: str, value: Any) -> Any:
         """The value of the field for a value from code, the command line, the environment or a file."""
@@ -41,7 +46,11 @@ class Option:
     def written(self, value: Any) -> str:
         """The value of a field as text, from which it can be parsed again."""
         if value is None:
-            return "none"
+            return self.none
+        if callable(value):
+            raise ConfigError(
+                f"{value!r:.80} is a function, which other processes cannot be given; declare it in the app"
+            )
         return value.value if isinstance(value, Enum) else f"{value}{self.unit}"
 
 
@@ -68,6 +77,15 @@ def whole_number(default: int, help: str, *, least: int) -> Any:
 
 def choice(default: Enum, help: str) -> Any:
     return _field(default, Option(default.value, help, choices=type(default)))
+
+
+def answer(help: str) -> Any:
+    """What to do with a record that fails; None if only the application declares that."""
+    return _field(None, Option(DECLARED, help, _answer, "answer", none=DECLARED))
+
+
+def _answer(value: Any) -> Policy | None:
+    return None if value in (None, DECLARED) else policy_of(value)
 
 
 def duration(default: str, help: str) -> Any:

@@ -14,8 +14,9 @@ from streamtopo.engine.worker.worker import Worker
 from streamtopo.errors import StepError, StreamtopoError
 from streamtopo.logs.memory import MemoryLog
 from streamtopo.records import Columns, Headers, TopicPartition
-from streamtopo.settings.config import OnError, WorkerConfig
+from streamtopo.settings.config import WorkerConfig
 from streamtopo.settings.durations import Duration, milliseconds
+from streamtopo.settings.on_error import OnError, policy_of
 from streamtopo.stores import StoreSpec
 from streamtopo.stores.backends.memory import MemoryStore
 from streamtopo.stores.views.key_value import Pair
@@ -59,7 +60,7 @@ class Driver:
         wall_clock_ms: int = 0,
         cache: int = 0,
         chunk: int = 10_000,
-        on_error: str | OnError = OnError.FAIL,
+        on_error: OnError | None = None,
         log: MemoryLog | None = None,
         depth_first: bool = False,
         **times: Unpack[DriverTimes],
@@ -73,7 +74,7 @@ class Driver:
             commit_pause=0,
             cache=cache,
             chunk=chunk,
-            on_error=OnError(on_error),
+            on_error=None if on_error is None else policy_of(on_error),
             idle_advance=milliseconds(times.get("idle_advance", 0)),
             max_ahead=None if (ahead := times.get("max_ahead")) is None else milliseconds(ahead),
             origin_idle=milliseconds(times.get("origin_idle", 0)),
@@ -163,6 +164,10 @@ class Driver:
     def store(self, name: str) -> DriverStore:
         """The rows of a store in all tasks; rows that are put here are committed at once."""
         return store_of([self.worker], self.topology, name, lambda: self.wall_clock_ms)
+
+    def dead_letters(self, topic: str | None = None) -> list[DriverRecord]:
+        """Each dead letter that has not been read yet: key and value are bytes, headers say what happened."""
+        return self._topics.dead_letters(topic)
 
     def dropped(self) -> dict[str, int]:
         """How many rows were dropped, by reason, since the last restart."""

@@ -10,7 +10,7 @@ from typing import Any, Self
 from streamtopo.engine.loading import Described, topology_of
 from streamtopo.engine.worker.worker import Worker
 from streamtopo.errors import ConfigError, StreamtopoError
-from streamtopo.records import Headers
+from streamtopo.records import Columns, Headers, TopicPartition
 from streamtopo.stores.views.key_value import Pair
 from streamtopo.testing.agenda import Agenda
 from streamtopo.testing.faults import NO_FAULTS, Faults
@@ -91,7 +91,24 @@ class Cluster:
         at = self.now if at is None else at
         time = at if timestamp is None else timestamp
         record = DriverRecord(topic, key, value, time, -1 if partition is None else partition, headers)
-        target, columns = self._topics.encode(record)
+        self._append(at, *self._topics.encode(record))
+
+    def send_bytes(
+        self,
+        topic: str,
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        timestamp: int | None = None,
+        at: int | None = None,
+    ) -> None:
+        """Write raw bytes, for example a broken record of another program."""
+        self._topics.check_read(topic)
+        at = self.now if at is None else at
+        time = at if timestamp is None else timestamp
+        self._append(at, *self._topics.place(DriverRecord(topic, key, value, time, -1)))
+
+    def _append(self, at: int, target: TopicPartition, columns: Columns) -> None:
         if at <= self.now:
             self.log.append(target, columns)
         else:
@@ -137,6 +154,10 @@ class Cluster:
     def records(self, topic: str) -> list[DriverRecord]:
         """Each record that has not been read yet, with time and headers; partition by partition."""
         return self._topics.records(topic)
+
+    def dead_letters(self, topic: str | None = None) -> list[DriverRecord]:
+        """Each dead letter that has not been read yet: key and value are bytes, headers say what happened."""
+        return self._topics.dead_letters(topic)
 
     def store(self, name: str) -> DriverStore:
         """The rows of a store in all tasks of all workers."""

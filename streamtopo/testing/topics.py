@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from streamtopo.dead_letters.letters import dead_letter_topic
 from streamtopo.errors import StreamtopoError
 from streamtopo.logs import Topic
 from streamtopo.logs.memory import MemoryLog
@@ -72,6 +73,12 @@ class DriverTopics:
                 strict=True,
             )
         ]
+
+    def dead_letters(self, topic: str | None) -> list[DriverRecord]:
+        """Those that have not been read yet. Without a topic, of the one that they are usually written to."""
+        usual = dead_letter_topic(self._topology.application_id)
+        there = topic is not None or usual in self._log.topics()  # it is only created if it may be needed
+        return self.records(topic or usual) if there else []
 
     def check_read(self, topic: str) -> None:
         """An error if nothing reads the topic."""

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Self
 
 from streamtopo.errors import TopologyError
 from streamtopo.serdes import SerdeLike, serde_of
+from streamtopo.settings.on_error import OnError, Policy
 from streamtopo.stores import StoreSpec
 from streamtopo.timestamps import MaxAheadLike, TimestampLike, max_ahead_of, timestamp_of
+from streamtopo.topology.answering import answering
 from streamtopo.topology.code_places import code_place_of
 from streamtopo.topology.description import described
 from streamtopo.topology.functions import check_function, check_timestamp_function
@@ -27,6 +30,10 @@ class Topology:
         self.nodes: dict[str, Node] = {}
         self.stores: dict[str, StoreSpec] = {}
         self.repartitions: dict[str, Repartition] = {}
+        self.on_error: Policy | None = None
+        """What to do with records that fail in nodes without an answer of their own; None: stop."""
+        self._answer: Policy | None = None
+        """That of the nodes that are being added."""
 
     # -- building
 
@@ -46,9 +53,20 @@ class Topology:
                     self._check_store(node.name, store)
             case SinkNode():
                 _check_sink(node)
-        self.nodes[node.name] = _placed(node)
+        placed = _placed(node)
+        self.nodes[node.name] = placed if self._answer is None else replace(placed, on_error=self._answer)
         return node
 
+    @contextmanager
+    def with_answer(self, answer: Policy) -> Iterator[None]:
+        """Nodes that are added in this block have this answer to records that fail in them."""
+        before, self._answer = self._answer, answer
+        try:
+            yield
+        finally:
+            self._answer = before
+
+    @answering
     def add_source(
         self,
         name: str,
@@ -57,6 +75,7 @@ class Topology:
         value: SerdeLike = bytes,
         timestamp: TimestampLike | None = None,
         max_ahead: MaxAheadLike = "default",
+        on_error: OnError | None = None,
     ) -> Self:
         """A source of one or more topics, or of all topics whose whole name matches a pattern."""
         names, pattern = names_or_pattern(name, topics)
@@ -64,11 +83,15 @@ class Topology:
         self.add(replace(source, max_ahead=max_ahead_of(max_ahead)))
         return self
 
-    def add_processor(self, name: str, supplier: Callable[[], Any], *parents: str) -> Self:
+    @answering
+    def add_processor(
+        self, name: str, supplier: Callable[[], Any], *parents: str, on_error: OnError | None = None
+    ) -> Self:
         """A processor of the user's. The supplier, usually a class, makes a new one for each task."""
         self.add(ProcessorNode(name, parents, _processing(name, supplier)))
         return self
 
+    @answering
     def add_sink(
         self,
         name: str,
@@ -77,6 +100,7 @@ class Topology:
         key: SerdeLike = bytes,
         value: SerdeLike = bytes,
         partitioner: Partitioner | None = None,
+        on_error: OnError | None = None,
     ) -> Self:
         """A sink that writes to a topic, or to that which a function of (key, value, context) names."""
         if isinstance(topic, str):
@@ -107,6 +131,7 @@ class Topology:
         added = tuple(store for store in stores if store not in node.stores)
         self.nodes[processor] = replace(node, stores=node.stores + added)
 
+    @answering
     def add_global_processor(
         self,
         store: StoreSpec,
@@ -118,6 +143,7 @@ class Topology:
         key: SerdeLike = bytes,
         value: SerdeLike = bytes,
         timestamp: TimestampLike | None = None,
+        on_error: OnError | None = None,
     ) -> Self:
         """A global store kept by a processor of the user's, from all partitions of a topic."""
         node = SourceNode(source or f"{name}-source", (topic,), serde_of(key, key=True), serde_of(value))

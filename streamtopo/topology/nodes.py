@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from streamtopo.errors import TopologyError
 from streamtopo.serdes import Serde
+from streamtopo.settings.on_error import Policy
 from streamtopo.stores import StoreSpec
 from streamtopo.timestamps import MaxAhead, Timestamp
 from streamtopo.topology.code_places import CodePlace
@@ -33,6 +34,8 @@ class SourceNode:
     """Keys and values are forwarded as bytes, to a node that expects bytes."""
     max_ahead: MaxAhead | Literal["default"] | None = "default"
     """How far its records may be ahead of the wall clock; "default": the option of the worker."""
+    on_error: Policy | None = None
+    """What to do with records that cannot be decoded; None: as everywhere."""
     code_place: CodePlace | None = field(default=None, compare=False)
     """Where the user's program makes it; the topology finds that when the node is added."""
 
@@ -55,6 +58,8 @@ class ProcessorNode:
     """Rows that a cache holds back are sent to it when they are forwarded, not when they are put."""
     uses: tuple[str, ...] = ()
     """Stores that it works on, although the description shows them at its parents."""
+    on_error: Policy | None = None
+    """What to do with records that it fails on; None: as everywhere."""
     code_place: CodePlace | None = field(default=None, compare=False)
 
 
@@ -66,6 +71,8 @@ class SinkNode:
     key: Serde
     value: Serde
     partitioner: Partitioner | None = None
+    on_error: Policy | None = None
+    """What to do with records that cannot be written; None: as everywhere."""
     code_place: CodePlace | None = field(default=None, compare=False)
 
 

@@ -86,6 +86,8 @@ class Operator:
     """True for processors of the user's: they take one record at a time, and may ask for its offset and time."""
     at_once: int | None = None
     """How many records a round may have at most, where each may take long; None: no limit."""
+    stateless: bool = False
+    """It forwards what it makes of each row, and does nothing else."""
     timing: Timing = Timing.UNUSED
     """Processors of the user's may do anything: for them it is always CHANGED."""
     still_open: StillOpen | None = None

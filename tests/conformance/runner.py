@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from streamtopo.settings.config import OnError
+from streamtopo.settings.on_error import Fail, Skip
 from streamtopo.testing import Driver, DriverRecord
 from tests.conformance.shapes import shape
 from tests.conformance.store_ops import plain, store_op
@@ -58,7 +58,7 @@ class Run:
 
     def pass_over(self) -> None:
         """Continue after the record that failed, as Kafka Streams' test driver does."""
-        for policy in (OnError.SKIP, OnError.FAIL):
+        for policy in (Skip(), Fail()):
             self.driver._config = replace(self.driver._config, on_error=policy)
             self.driver.restart()
         list(self._outputs(Counter()))

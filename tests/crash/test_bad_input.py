@@ -108,7 +108,7 @@ def test_an_unusable_record_is_an_error_or_skipped(
     for _ in range(2):
         output = app.error()
         assert f"failed on in/0 offset 2: {reason}" in output
-        assert output.endswith('; fix that, or start with --on-error skip (on_error="skip") to skip such records')
+        assert output.endswith('(on_error="dead_letter") to set such records aside, or with skip to drop them')
         assert (got(log), got(log, "rows")) == ([b"A", b"B"], [b"b"])
     app.options = "dict(on_error='skip')"
     with app.running() as process:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from streamtopo import StreamsBuilder, Topology, Worker
-from streamtopo.engine.worker.policy import ErrorPolicy
-from streamtopo.errors import FailedRecord
 from streamtopo.logs import Topic
 from streamtopo.logs.embedded import EmbeddedLog
 from streamtopo.records import Columns, TopicPartition
@@ -18,15 +16,6 @@ from tests.crash.lives import DIED, Point, at, die, live
 
 IN, OUT, LETTERS = (TopicPartition(name, 0) for name in ("in", "out", "letters"))
 RECORDS = 60
-
-
-class Letters(ErrorPolicy):
-    def reject(self, failed: FailedRecord) -> None:
-        """Skip all failed records."""
-
-    def outputs(self, rejected: Sequence[FailedRecord]) -> Iterable[tuple[TopicPartition, Columns]]:
-        for failed in rejected:
-            yield LETTERS, Columns([failed.key], [failed.value], [failed.timestamp])
 
 
 def inverses() -> Topology:
@@ -38,7 +27,13 @@ def inverses() -> Topology:
 
 def work(log_path: Path, state_dir: Path, point: Point | None = None) -> None:
     log = EmbeddedLog(log_path)
-    worker = Worker(inverses(), log, state_dir=str(state_dir), error_policy=Letters(), chunk=4, commit_interval=1)
+    options: dict[str, Any] = {
+        "on_error": "dead_letter",
+        "dead_letter_topic": "letters",
+        "chunk": 4,
+        "commit_interval": 1,
+    }
+    worker = Worker(inverses(), log, state_dir=str(state_dir), **options)
     if point is not None:
         at(point, die)
     catch_up(worker)
@@ -51,7 +46,7 @@ def work(log_path: Path, state_dir: Path, point: Point | None = None) -> None:
     [
         "streamtopo.engine.worker.worker:commit",
         "streamtopo.engine.task.task:Task.take_changes",
-        "streamtopo.engine.worker.replay:Replay._roll_back",
+        "streamtopo.engine.program.program:Program.run_carefully",
         "streamtopo.engine.task.task:Task.committed",
         "streamtopo.logs.embedded.group.member:EmbeddedMember.commit",
     ],

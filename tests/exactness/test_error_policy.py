@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
@@ -19,14 +19,15 @@ from streamtopo import (
     StreamtopoError,
     Topology,
     Worker,
+    dead_letter,
     key_value_store,
 )
 from streamtopo.engine.task.rounds import Round
-from streamtopo.engine.worker.policy import ErrorPolicy, Skip
 from streamtopo.errors import FailedRecord, StepError
 from streamtopo.logs import Topic
 from streamtopo.logs.memory import MemoryLog
 from streamtopo.records import Columns, TopicPartition
+from streamtopo.settings.on_error import OnError
 from streamtopo.stores.backends.memory import MemoryStore
 from tests.exactness.test_commit import DisturbedLog, DisturbedMember
 
@@ -34,16 +35,15 @@ IN, OUT, LETTERS = (TopicPartition(name, 0) for name in ("in", "out", "letters")
 HEADERS = (("id", b"7"),)
 
 
-class Letters(ErrorPolicy):
-    """Write each failed record unchanged into a topic; a header says where it came from."""
+class Asked:
+    """A function for on_error that remembers the last record it was asked about."""
 
-    def reject(self, failed: FailedRecord) -> None:
+    def __init__(self, answer: str = "dead_letter") -> None:
+        self.answer = answer
+
+    def __call__(self, failed: FailedRecord) -> str:
         self.last = failed
-
-    def outputs(self, rejected: Sequence[FailedRecord]) -> Iterable[tuple[TopicPartition, Columns]]:
-        for failed in rejected:
-            headers = (*failed.headers, ("from", failed.place.encode()))
-            yield LETTERS, Columns([failed.key], [failed.value], [failed.timestamp], [headers])
+        return self.answer
 
 
 def topology() -> Topology:
@@ -65,10 +65,10 @@ def fed(values: Iterable[int | None], log: MemoryLog | None = None) -> MemoryLog
     return log
 
 
-def worker_of(described: Topology, log: MemoryLog, policy: ErrorPolicy, **options: Any) -> Worker:
+def worker_of(described: Topology, log: MemoryLog, on_error: OnError = "dead_letter", **options: Any) -> Worker:
     store = MemoryStore()
-    options = {"commit_pause": 0} | options
-    return Worker(described, log, lambda stores, partition: store, error_policy=policy, **options)
+    given = {"on_error": on_error, "dead_letter_topic": "letters", "commit_pause": 0} | options
+    return Worker(described, log, lambda stores, partition: store, **given)
 
 
 def work(worker: Worker) -> None:
@@ -78,11 +78,12 @@ def work(worker: Worker) -> None:
 
 def letters(log: MemoryLog) -> list[tuple[bytes | None, str]]:
     columns = log.read(LETTERS, 0, 1000).columns
-    assert all(headers[:-1] == HEADERS for headers in columns.headers or ())
-    return [
-        (value, (headers[-1][1] or b"").decode())
-        for value, headers in zip(columns.values, columns.headers or (), strict=True)
-    ]
+    found = []
+    for value, headers in zip(columns.values, columns.headers or (), strict=True):
+        assert headers[: len(HEADERS)] == HEADERS
+        told = {name.removeprefix("__streams.errors."): (text or b"").decode() for name, text in headers}
+        found.append((value, f"{told['topic']}/{told['partition']} offset {told['offset']}"))
+    return found
 
 
 ZERO = bytes(8)
@@ -94,11 +95,11 @@ ZERO = bytes(8)
 def test_a_failed_record_is_written_once_and_unchanged(chunk: int, cache: int, exactly_once: bool) -> None:
     log = fed([1, 0, 2, None, None, 0, 3, None])
     guarantee = "exactly-once" if exactly_once else "at-least-once"
-    worker = worker_of(topology(), log, Letters(), chunk=chunk, cache=cache, guarantee=guarantee)
+    worker = worker_of(topology(), log, chunk=chunk, cache=cache, guarantee=guarantee)
     work(worker)
     wrong = [(ZERO, 1), (b"bad", 3), (b"bad", 4), (ZERO, 5), (b"bad", 7)]
     assert sorted(letters(log)) == sorted((value, f"in/0 offset {offset}") for value, offset in wrong)
-    assert worker.skipped == 5
+    assert (worker.metrics().dead_letters, worker.skipped) == (5, 0)
     worker.close()
 
 
@@ -108,9 +109,10 @@ def test_a_failed_record_is_freed_by_the_commit_that_passes_it(
 ) -> None:
     """Its traceback has all the rows that were processed with it. Cycles would stay: workers seldom look for them."""
 
-    class Remembered(Skip):
-        def reject(self, failed: FailedRecord) -> None:
+    class Remembered:
+        def __call__(self, failed: FailedRecord) -> str:
             self.last = weakref.ref(failed)
+            return "skip"
 
     caplog.set_level(logging.ERROR, "streamtopo")  # caplog would keep the warning, with its error
     policy = Remembered()
@@ -142,7 +144,7 @@ def test_rows_that_were_processed_with_a_failed_record_are_freed_by_the_commit(
     builder = StreamsBuilder("policy")
     last = key_value_store("last", key=str, value=int)
     builder.stream("in", key=str, value=int).process(Inverse, stores=[last], key=str, value=int).to("out")
-    worker = worker_of(builder.build(), fed([1, 0, 2]), Skip())
+    worker = worker_of(builder.build(), fed([1, 0, 2]), "skip")
     gc.collect()
     before = rounds()
     gc.disable()
@@ -159,7 +161,7 @@ def rounds() -> int:
 
 
 def test_the_policy_gets_the_complete_record() -> None:
-    policy = Letters()
+    policy = Asked()
     worker = worker_of(topology(), fed([1, 0]), policy)
     work(worker)
     failed = policy.last
@@ -173,14 +175,14 @@ def test_the_policy_gets_the_complete_record() -> None:
 def test_an_undecodable_record_is_written_with_the_commit_that_passes_it() -> None:
     """It fails when it is read. Until the records before it are committed, another worker may read it again."""
     log = fed([1, 2, None, 3])
-    first = worker_of(topology(), log, Letters(), chunk=1)
+    first = worker_of(topology(), log, chunk=1)
     while log.end(OUT) == 0:
         first.run_once()
         first.commit()
-    assert first.skipped == 1
+    assert first.metrics().dead_letters == 1
     assert letters(log) == []
     first.member.leave()  # as if the worker had been killed
-    second = worker_of(topology(), log, Letters(), chunk=1)
+    second = worker_of(topology(), log, chunk=1)
     work(second)
     assert letters(log) == [(b"bad", "in/0 offset 2")]
     second.close()
@@ -192,7 +194,7 @@ def test_an_undecodable_record_is_passed_if_a_record_before_it_was_replayed() ->
     builder.stream("in", "more", key=str, value=int).map_values(lambda value: 12 // value).to("out")
     log, more = fed([1]), TopicPartition("more", 0)
     log.create(Topic("more", 1))
-    worker = worker_of(builder.build(), log, Letters(), commit_interval="1h", commit_pause="1h")
+    worker = worker_of(builder.build(), log, commit_interval="1h", commit_pause="1h")
     work(worker)
     fed([None], log)
     worker.run_once()
@@ -207,18 +209,18 @@ def test_an_undecodable_record_is_passed_if_a_record_before_it_was_replayed() ->
 def test_a_failed_commit_writes_nothing_twice(ending: str, chunk: int) -> None:
     log = DisturbedLog()
     fed([0, None, 4, 0, None, 0], log)
-    worker = worker_of(topology(), log, Letters(), chunk=chunk)
+    worker = worker_of(topology(), log, chunk=chunk)
     DisturbedMember.ending = ending
     work(worker)
     DisturbedMember.ending = None
     assert sorted(place for _, place in letters(log)) == [f"in/0 offset {offset}" for offset in (0, 1, 3, 4, 5)]
-    assert worker.skipped == 5
+    assert (worker.metrics().dead_letters, worker.skipped) == (5, 0)
     worker.close()
 
 
 def test_a_record_that_succeeds_on_retry_is_not_written() -> None:
-    """The third round fails, then the first, then the second: each time all rounds are repeated."""
-    raises = {1: iter([False, True, True, False]), 2: iter([False, True, False]), 3: iter([True, False])}
+    """The third round fails, and all rounds are repeated."""
+    raises = {1: iter([False, False]), 2: iter([False, False]), 3: iter([True, False])}
 
     def flaky(value: int) -> int:
         if next(raises[value]):
@@ -228,7 +230,7 @@ def test_a_record_that_succeeds_on_retry_is_not_written() -> None:
     builder = StreamsBuilder("policy")
     builder.stream("in", key=str, value=int).map_values(flaky).to("out")
     log = fed([1, 2, 3])
-    worker = worker_of(builder.build(), log, Letters(), chunk=1, commit_interval="1h")
+    worker = worker_of(builder.build(), log, chunk=1, commit_interval="1h")
     work(worker)
     assert [next(answers, None) for answers in raises.values()] == [None] * 3
     assert (letters(log), log.end(OUT)) == ([], 3)
@@ -245,7 +247,7 @@ def test_a_failed_scheduled_call_has_no_record() -> None:
 
     builder = StreamsBuilder("policy")
     builder.stream("in", value=int).process(Tick)
-    policy, log = Letters(), fed([1])
+    policy, log = Asked(), fed([1])
     work(worker_of(builder.build(), log, policy))
     assert (policy.last.topic, policy.last.key, policy.last.offset) == (None, None, -1)
     assert policy.last.place == "task 0_0, the punctuation at stream time 0"
@@ -253,34 +255,23 @@ def test_a_failed_scheduled_call_has_no_record() -> None:
     assert columns.values == [None]
 
 
-class StopAtNothing(Skip):
-    """A policy whose own code fails."""
-
-    def outputs(self, rejected: Sequence[FailedRecord]) -> Iterable[tuple[TopicPartition, Columns]]:
-        raise StreamtopoError("the policy failed")
-
-
-def test_a_policy_that_fails_commits_nothing() -> None:
+def test_a_topic_for_dead_letters_that_is_gone_stops_the_worker_and_nothing_is_lost() -> None:
     log = fed([1, 0])
-    worker = worker_of(topology(), log, StopAtNothing())
-    with pytest.raises(StreamtopoError, match="the policy failed"):
+    worker_of(topology(), log).close()  # it has created the internal topics
+    worker = worker_of(topology(), log, lambda failed: dead_letter("nowhere"), no_create=True)
+    with pytest.raises(StreamtopoError, match='"nowhere" does not exist'):
         work(worker)
     assert log.end(OUT) == 0
     worker.abandon()
-    again = worker_of(topology(), log, Letters())
+    again = worker_of(topology(), log)
     work(again)
     assert (log.end(OUT), letters(log)) == (1, [(ZERO, "in/0 offset 1")])
     again.close()
 
 
 def test_a_policy_may_stop_later_and_keep_what_it_skipped_before() -> None:
-    class AtMostOne(Letters):
-        def reject(self, failed: FailedRecord) -> None:
-            if failed.offset > 1:
-                raise StepError(failed)
-
     log = fed([1, 0, 2, 0, 3])
-    worker = worker_of(topology(), log, AtMostOne(), cache=0)
+    worker = worker_of(topology(), log, lambda failed: "fail" if failed.offset > 1 else "dead_letter", cache=0)
     with pytest.raises(StepError, match="in/0 offset 3: ZeroDivisionError"):
         work(worker)
     worker.abandon()
@@ -297,10 +288,10 @@ def test_a_record_of_a_global_table_is_rejected_too_and_nothing_is_written() -> 
     log = fed([1, None, 3, None])
     log.create(Topic("asked", 1))
     log.append(TopicPartition("asked", 0), Columns([b"k"], [b"?"], [0]))
-    policy = Letters()
+    policy = Asked()
     worker = worker_of(builder.build(), log, policy)
     work(worker)
     assert (policy.last.topic, policy.last.offset, policy.last.value) == ("in", 3, b"bad")
-    assert (worker.skipped, letters(log)) == (2, [])
+    assert (worker.metrics().dead_letters, letters(log)) == (2, [])
     assert log.read(OUT, 0, 10).columns.values == [(3).to_bytes(8, "big")]
     worker.close()

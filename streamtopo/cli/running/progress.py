@@ -65,6 +65,8 @@ class ProgressReporter:
         self._view.close()
         processed = ", ".join([counted(metrics.records, "record"), *lost_text(metrics)])
         self._view.say(f"stopped after {processed}; all results are committed")
+        for failures in metrics.failures:
+            self._view.say(f"  {failures}")
 
     def _update_of(self, metrics: Metrics, now: float) -> ProgressUpdate:
         self._rate.add(now, metrics.records)
@@ -161,6 +163,7 @@ def waits(update: ProgressUpdate) -> list[str]:
 
 def lost_text(metrics: Metrics) -> list[str]:
     skipped = [f"skipped {metrics.skipped:,}"] if metrics.skipped else []
+    skipped += [counted(metrics.dead_letters, "dead letter")] if metrics.dead_letters else []
     dropped = [f"dropped for {reason} {rows:,}" for reason, rows in metrics.dropped.items() if rows]
     ahead = [f"too far ahead of the clock {metrics.ahead:,}"] if metrics.ahead else []
     return skipped + dropped + ahead

@@ -33,7 +33,7 @@ dead_letter_topic_option = click.option(
     metavar="NAME",
     shell_complete=complete_topic,
     show_envvar=True,
-    help="The topic with the dead letters. Default: dlq.<application id>.",
+    help="The topic with the dead letters. Default: dlq.APPLICATION.",
 )
 
 
@@ -59,9 +59,11 @@ def opened_letters(app: str, name: str | None, url: str) -> Iterator[Letters]:
     topology = _topology(app)
     if topology is None and name is None:
         raise click.UsageError(f"without an application ({NO_APP}), give the topic: --dead-letter-topic NAME")
+    usual = "" if topology is None else dead_letter_topic(topology.application_id)
+    if topology is not None and name is not None:
+        name = dead_letter_topic(topology.application_id, name)
     with opened_log(url) as log:
-        if name is None and topology is not None:
-            usual = dead_letter_topic(topology.application_id)
+        if name in (None, usual):
             yield Letters(log, log.topics().get(usual, Topic(usual, 0)), topology)  # without it, nothing has failed yet
         else:
             yield Letters(log, existing_topic(log, url, name or ""), topology)

@@ -14,6 +14,7 @@ from streamtopo.operators.joins.unmatched import LEFT, RIGHT, How, JoinWindow, P
 from streamtopo.operators.stateless import each
 from streamtopo.serdes import BYTES, Serde, SerdeLike
 from streamtopo.settings.durations import Duration, milliseconds
+from streamtopo.settings.on_error import OnError
 from streamtopo.stores import Kind, StoreSpec
 from streamtopo.topology.operator import Bindings, Operator, Timing
 
@@ -34,6 +35,7 @@ class StreamJoin(TypedDict, total=False):
     with_key: bool
     value: SerdeLike
     name: str | None
+    on_error: OnError | None
     store: str | None
 
 

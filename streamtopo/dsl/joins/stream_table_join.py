@@ -15,6 +15,7 @@ from streamtopo.operators.joins.stream_table_join import join_mapped, join_table
 from streamtopo.operators.joins.unmatched import How
 from streamtopo.serdes import SerdeLike
 from streamtopo.settings.durations import Duration, milliseconds
+from streamtopo.settings.on_error import OnError
 from streamtopo.steps import StepLike
 from streamtopo.topology.operator import Bindings, Operator, Timing
 
@@ -30,6 +31,7 @@ class GlobalJoin(TypedDict, total=False):
     with_key: bool
     value: SerdeLike
     name: str | None
+    on_error: OnError | None
 
 
 class TableJoin(GlobalJoin, total=False):

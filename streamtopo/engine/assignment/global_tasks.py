@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from streamtopo.engine.failures.left_out import Reject
 from streamtopo.engine.program.outbox import Outbox
 from streamtopo.engine.program.stations import Failure
-from streamtopo.engine.task.entries import RoundEntry
-from streamtopo.engine.task.inputs import Reject
+from streamtopo.engine.task.entries import RoundEntry, put_back
 from streamtopo.engine.task.options import TaskId, TaskOptions
 from streamtopo.engine.task.task import Task
 from streamtopo.engine.topics.spacing import Spacing
@@ -86,19 +86,20 @@ class GlobalTasks:
     def _look(self, reject: Reject) -> bool:
         found = False
         for task in self.tasks.values():
-            ends = {}
+            found = task.add_unread(reject) or found
             for partition, one in task.inputs.items():
-                batch = self._log.read(partition, one.fetched, self._chunk)
+                batch = self._log.read(partition, one.fetched, 0 if one.unread else self._chunk)
                 if batch.next_offset > one.fetched:
                     found = True
                     task.add(batch, reject)
-                    one.rejected.clear()  # nothing is written about them: every worker reads them again
-                ends[partition] = one.fetched
+                one.rejected.clear()  # nothing is written about them: every worker reads them again
+            ends = {partition: one.fetched for partition, one in task.inputs.items()}
             while (taken := task.take(ends)) is not None:
+                found = True
                 self._keep(RoundEntry(task, taken), reject)
             # Only now: when the last end is reached, other threads may query the rows.
-            for partition, fetched in ends.items():
-                if fetched >= self._ends.get(partition, 0):
+            for partition, one in task.inputs.items():
+                if one.fetched >= self._ends.get(partition, 0) and not one.waiting.size:
                     self._ends.pop(partition, None)
         return found
 
@@ -109,11 +110,12 @@ class GlobalTasks:
     def _keep(self, entry: RoundEntry, reject: Reject) -> None:
         remembered = entry.remembered()
         try:
-            entry.run(fresh=False)
+            entry.run(reject, fresh=False)
             changes = entry.task.take_changes()
         except (Failure, SerdeError):
             entry.task.rollback()
-            remembered.run_carefully(reject)
+            if (halt := remembered.run_carefully(reject)) is not None:
+                put_back(entry.task, [halt.rest], halt.again)
             changes = entry.task.take_changes()
         entry.task.write(changes, {})
         entry.task.committed()

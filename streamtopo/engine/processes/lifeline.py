@@ -9,7 +9,7 @@ import threading
 from contextlib import suppress
 from typing import Any
 
-from streamtopo.engine.metrics import Metrics, RestoreProgress, TimeHeldBack
+from streamtopo.engine.metrics import Failures, Metrics, RestoreProgress, TimeHeldBack
 from streamtopo.records import TopicPartition
 
 PAUSE, RESUME = b"p", b"r"
@@ -65,4 +65,6 @@ def _metrics(fields: dict[str, Any]) -> Metrics:
         TimeHeldBack(task, tuple(TopicPartition(*one) for one in partitions), *rest)
         for task, partitions, *rest in fields["held_back"]
     )
-    return Metrics(**{**fields, "tasks": tuple(fields["tasks"]), "restoring": restoring, "held_back": held_back})
+    failures = tuple(Failures(*one) for one in fields["failures"])
+    read = {"tasks": tuple(fields["tasks"]), "restoring": restoring, "held_back": held_back, "failures": failures}
+    return Metrics(**{**fields, **read})

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 
 from streamtopo.engine.program.shape import Shape
-from streamtopo.records import EVERY_CHILD, NOTHING, Chunk, Puts, below, concatenate, interleave, private_column
+from streamtopo.records import (
+    EVERY_CHILD,
+    NOTHING,
+    Chunk,
+    Puts,
+    below,
+    concatenate,
+    interleave,
+    made_from,
+    private_column,
+)
 from streamtopo.topology.nodes import Node, ProcessorNode
 
 
@@ -74,6 +84,14 @@ class Flow:
         """After those rows that are on their way along this edge already."""
         rows = self.rows
         rows[edge] = replace(concatenate([rows[edge], chunk]), sides=None) if edge in rows else chunk
+
+    def leave_out(self, numbers: Collection[int], *, ordered: bool) -> None:
+        """Drop all rows that were made from these records. Unless `ordered`, rows after this have no order."""
+        for edge, chunk in self.rows.items():
+            if numbers:
+                chunk = chunk.without(made_from(chunk.order or (), numbers))
+            self.rows[edge] = chunk if ordered else replace(chunk, order=None)
+        self.rows = {edge: chunk for edge, chunk in self.rows.items() if len(chunk)}
 
     def gather(self, arriving: list[Edge]) -> Chunk:
         """The rows that arrived through these edges, in the order in which single records would have arrived."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
-from streamtopo.records import Columns, Order, TopicPartition, join_columns
+from streamtopo.records import Columns, Order, TopicPartition, join_columns, made_from, without
 
 
 class Written(NamedTuple):
@@ -25,6 +25,15 @@ class Outbox:
 
     def add(self, topic: str, written: Written) -> None:
         self._written.setdefault(topic, []).append(written)
+
+    def leave_out(self, numbers: Collection[int], *, ordered: bool) -> None:
+        """Drop all rows that were made from these records. Unless `ordered`, rows have no order."""
+        for written in self._written.values():
+            for place, (columns, partitions, order) in enumerate(written):
+                if numbers and order is not None and (gone := made_from(order, numbers)):
+                    columns = Columns(*(column and without(column, gone) for column in columns))  # type: ignore[arg-type]
+                    partitions, order = without(partitions, gone), without(order, gone)
+                written[place] = Written(columns, partitions, order if ordered else None)
 
     def discard(self) -> None:
         """The pass failed: forget what it wrote so far."""

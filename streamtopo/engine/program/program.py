@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -11,13 +11,17 @@ from streamtopo.engine.program.depth_first import DepthFirst
 from streamtopo.engine.program.edges import Edges, Flow, edges_of
 from streamtopo.engine.program.outbox import Outbox
 from streamtopo.engine.program.shape import shape_of
-from streamtopo.engine.program.stations import Numbers, Station, Unit
+from streamtopo.engine.program.stations import Failure, Numbers, Station, Unit
 from streamtopo.operators.stateless import each
-from streamtopo.records import Chunk
+from streamtopo.records import Chunk, number_of
+from streamtopo.row_calls import leaving_out
 from streamtopo.steps import Step, StepLike, step_of
 from streamtopo.topology.nodes import Node, ProcessorNode, SinkNode, Subtopology
 
 logger = logging.getLogger("streamtopo")
+
+LeaveOut = Callable[[Mapping[int, Failure]], object]
+"""Decides about records that failed, by their numbers; raises Failure if one of them must not be left out."""
 
 
 class Opener(Protocol):
@@ -56,14 +60,40 @@ class Program:
             self.close()
             raise
         stations = [Station(name, step, edges[name], self._numbers) for name, step in self._steps.items()]
-        self._units = _in_running_order(stations, self.shape.together)
-        _share(self._units, edges.values(), {sink.name for sink in subtopology.sinks})
+        self.sinks = {sink.name for sink in subtopology.sinks}
+        self.stateless = _stateless(subtopology.nodes) - self.shape.together
+        """Nodes that neither have state nor come after one that has. They run first."""
+        self._units = _in_running_order(stations, self.shape.together, self.stateless)
+        self._first = sum(unit.names <= self.stateless for unit in self._units)
+        """How many units these are."""
+        _share(self._units, edges.values(), self.sinks)
 
     def run(self, given: Mapping[str, Chunk]) -> None:
         """Send the rows of the sources through all nodes."""
         with self._pass() as flow:
             for unit in self._units:
                 unit.run(flow, given)
+
+    def run_carefully(self, given: Mapping[str, Chunk], leave_out: LeaveOut) -> Collection[int]:
+        """The same, without the records that nodes without state fail on; returns their numbers. Rows have an order.
+
+        These nodes run first. So whatever a record has led to so far can still be taken back.
+        """
+        with self._pass() as flow:
+            failures: dict[int, Failure] = {}
+            for unit in self._units[: self._first]:
+                with leaving_out() as failed:
+                    unit.run(flow, given)
+                (node,) = unit.names
+                for order, error in failed:
+                    failures.setdefault(number_of(order), Failure(node, error))
+            if failures:
+                leave_out(failures)
+            for passed_on in (flow, self._outbox):
+                passed_on.leave_out(failures.keys(), ordered=self.shape.ordered)
+            for unit in self._units[self._first :]:
+                unit.run(flow, {})
+        return failures.keys()
 
     def before_commit(self) -> None:
         """Forward what caches held back, beginning with those upstream."""
@@ -121,8 +151,21 @@ def _opened(node: Node, task: Opener) -> StepLike:
             return each
 
 
-def _in_running_order(stations: list[Station], together: frozenset[str]) -> list[Unit]:
-    """Every unit after those that send to it; sinks as early as possible, so that they read before siblings write."""
+def _stateless(nodes: Iterable[Node]) -> set[str]:
+    """Nodes without state that do not come after one with state: what they do has no effects before the pass ends."""
+    found: set[str] = set()
+    for node in nodes:
+        keeps_nothing = not isinstance(node, ProcessorNode) or node.operator.stateless
+        if keeps_nothing and found.issuperset(node.parents):
+            found.add(node.name)
+    return found
+
+
+def _in_running_order(stations: list[Station], together: frozenset[str], first: set[str]) -> list[Unit]:
+    """Every unit after those that send to it; sinks as early as possible, so that they read before siblings write.
+
+    Those in `first`, of which all parents are among them, come before all others.
+    """
     units: list[Unit] = [station for station in stations if station.name not in together]
     if together:
         units.append(DepthFirst([station for station in stations if station.name in together]))
@@ -131,7 +174,7 @@ def _in_running_order(stations: list[Station], together: frozenset[str]) -> list
     done: set[str] = set()
     while units:
         ready = [unit for unit in units if unit.hears <= done]
-        unit = min(ready, key=lambda unit: min(place[name] for name in unit.names))
+        unit = min(ready, key=lambda unit: (not unit.names <= first, min(place[name] for name in unit.names)))
         units.remove(unit)
         ordered.append(unit)
         done |= unit.names

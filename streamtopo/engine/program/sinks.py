@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from streamtopo.engine.program.outbox import Outbox, Written
 from streamtopo.errors import PartitionError
 from streamtopo.partitioning import partitions_of
 from streamtopo.processors import RecordContext
-from streamtopo.records import NOTHING, Chunk, ChunkFunction, Columns, each_row, within
+from streamtopo.records import NOTHING, Chunk, ChunkFunction, Columns, within
+from streamtopo.row_calls import converted, results_of
 from streamtopo.serdes import STR, encoded
 from streamtopo.topology.clocks import Bound, Register
 from streamtopo.topology.names import valid_name
@@ -21,18 +23,7 @@ ContextOf = Callable[[Chunk, int], RecordContext]
 
 def sink_step(node: SinkNode, topic: str, outbox: Outbox, keyless: int, context_of: ContextOf) -> ChunkFunction:
     """`keyless` is the partition for rows without a key: that of the task."""
-
-    def write(topic: str, chunk: Chunk) -> None:
-        keys = encoded(node.key, chunk.keys, "key")
-        # Nothing but a string equals one; of other types, 1.0 may equal a 1 without being as good.
-        alike = node.key is node.value is STR and chunk.keys == chunk.values
-        values = keys if alike else encoded(node.value, chunk.values, "value")
-        columns = Columns(keys, values, chunk.timestamps, chunk.headers)
-        count = outbox.count(topic)
-        partitions = partitions_of(node.key.inner_keys(keys), count, keyless)
-        if node.partitioner is not None:
-            partitions = _chosen(node.partitioner, topic, chunk, count, partitions)
-        outbox.add(topic, Written(columns, partitions, chunk.order))
+    write = _writer(node, outbox, keyless)
 
     def step(chunk: Chunk) -> Chunk:
         write(topic, chunk)
@@ -40,17 +31,38 @@ def sink_step(node: SinkNode, topic: str, outbox: Outbox, keyless: int, context_
 
     def step_by_record(chunk: Chunk) -> Chunk:
         assert callable(node.topic)
+        contexts = [context_of(chunk, place) for place in range(len(chunk))]
+        chunk, names = results_of(partial(_topic, node.topic), chunk, chunk.keys, chunk.values, contexts)
         places_of: dict[str, list[int]] = {}
-        for place, (key, value) in enumerate(zip(chunk.keys, chunk.values, strict=True)):
-            chosen = node.topic(key, value, context_of(chunk, place))
-            if not isinstance(chosen, str):
-                raise PartitionError(f"the topic function returned {chosen!r:.80}; return the name of a topic")
-            places_of.setdefault(valid_name(chosen, "topic"), []).append(place)
+        for place, name in enumerate(names):
+            places_of.setdefault(name, []).append(place)
         for name, places in places_of.items():
             write(name, chunk.take(places))
         return NOTHING
 
     return step_by_record if callable(node.topic) else step
+
+
+def _writer(node: SinkNode, outbox: Outbox, keyless: int) -> Callable[[str, Chunk], None]:
+    encode_keys, encode_values = partial(encoded, node.key, what="key"), partial(encoded, node.value, what="value")
+
+    def write(topic: str, chunk: Chunk) -> None:
+        fitting, keys = converted(encode_keys, chunk, chunk.keys)
+        # Nothing but a string equals one; of other types, 1.0 may equal a 1 without being as good.
+        alike = node.key is node.value is STR and chunk.keys == chunk.values
+        values = keys
+        if fitting is chunk and not alike:
+            fitting, values = converted(encode_values, chunk, chunk.values)
+        count = outbox.count(topic)
+        partitions = partitions_of(node.key.inner_keys(keys), count, keyless)
+        if fitting is chunk and node.partitioner is not None:
+            fitting, partitions = _chosen(node.partitioner, topic, chunk, count, partitions)
+        if fitting is chunk:
+            outbox.add(topic, Written(Columns(keys, values, chunk.timestamps, chunk.headers), partitions, chunk.order))
+        else:
+            write(topic, fitting)  # rows were left out
+
+    return write
 
 
 def noting_times(step: ChunkFunction, latest: Register, bound: Bound) -> ChunkFunction:
@@ -63,7 +75,16 @@ def noting_times(step: ChunkFunction, latest: Register, bound: Bound) -> ChunkFu
     return noting
 
 
-def _chosen(partitioner: Partitioner, topic: str, chunk: Chunk, count: int, usual: list[int]) -> list[int]:
+def _topic(choose: Callable[..., str], key: Any, value: Any, context: RecordContext) -> str:
+    chosen = choose(key, value, context)
+    if not isinstance(chosen, str):
+        raise PartitionError(f"the topic function returned {chosen!r:.80}; return the name of a topic")
+    return valid_name(chosen, "topic")
+
+
+def _chosen(
+    partitioner: Partitioner, topic: str, chunk: Chunk, count: int, usual: list[int]
+) -> tuple[Chunk, list[int]]:
     def choose(key: Any, value: Any, otherwise: int) -> int:
         chosen = partitioner(topic, key, value, count)
         if chosen is None:
@@ -74,4 +95,4 @@ def _chosen(partitioner: Partitioner, topic: str, chunk: Chunk, count: int, usua
             )
         return chosen
 
-    return each_row(choose, chunk.keys, chunk.values, usual)
+    return results_of(choose, chunk, chunk.keys, chunk.values, usual)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
@@ -58,6 +58,7 @@ class TaskContext:
         """That of the node whose operator is being opened."""
         self._shared: dict[str, Any] = {}
         self._round: Round | None = None
+        self._left_out: Collection[int] = ()
         self._rows: tuple[list[tuple[InputRows, int]], list[int]] | None = None
         """For each number in the round: its row, and the stream time when that row is processed."""
 
@@ -65,8 +66,13 @@ class TaskContext:
         """Rows of this round are processed from now on, until `end`."""
         self._round = round
 
+    def leave_out(self, numbers: Collection[int]) -> None:
+        """These rows of the round do not move stream time."""
+        self._left_out = numbers
+
     def end(self) -> None:
         self._round = self._rows = None
+        self._left_out = ()
 
     # -- for operators
 
@@ -167,7 +173,7 @@ class TaskContext:
 
     def _numbered(self, round: Round) -> tuple[list[tuple[InputRows, int]], list[int]]:
         if self._rows is None:
-            self._rows = round.rows_by_number(), round.times(self._progress.stream_time)
+            self._rows = round.rows_by_number(), round.times(self._progress.stream_time, self._left_out)
         return self._rows
 
     def _record_context(self, chunk: Chunk, place: int) -> RecordContext:

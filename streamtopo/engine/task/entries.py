@@ -2,31 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
+from streamtopo.engine.failures.left_out import Reject, TryAgain
 from streamtopo.engine.program.punctuation import Schedule
+from streamtopo.engine.program.stations import Failure, TakeSingly
 from streamtopo.engine.task.horizons import Ages
-from streamtopo.engine.task.inputs import Reject
+from streamtopo.engine.task.inputs import InputRows
 from streamtopo.engine.task.rounds import Round
-from streamtopo.engine.task.task import Failed, Task
-from streamtopo.errors import FailedRecord
+from streamtopo.engine.task.task import Task
+from streamtopo.errors import FailedRecord, Stage, StepError
+
+_PARTS, _FEW = 4, 8
+"""A part is divided into so many; few rows are taken one by one."""
 
 
 class Entry(Protocol):
     """Something a task did."""
 
+    @property
+    def task(self) -> Task: ...
+
     def remembered(self) -> Entry:
         """The form to keep until the commit."""
         ...
 
-    def run(self, *, fresh: bool) -> None: ...
+    def run(self, reject: Reject, *, fresh: bool) -> None: ...
 
-    def run_carefully(self, reject: Reject) -> None:
-        """The same, record by record. One that fails is undone alone; then `reject` decides whether to continue."""
+    def run_carefully(self, reject: Reject) -> Halt | None:
+        """The same in small parts. One that fails is undone alone; then `reject` decides whether to continue.
+
+        If it has to wait for a record that is tried again, returns what was done before, and the rest.
+        """
         ...
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """Instead of an entry that comes again later."""
+
+    task: Task
+
+    def remembered(self) -> Entry:
+        return self
+
+    def run(self, reject: Reject, *, fresh: bool) -> None:
+        pass
+
+    def run_carefully(self, reject: Reject) -> Halt | None:
+        return None
+
+
+class Halt(NamedTuple):
+    """A round that had to stop at a record, which is tried again later."""
+
+    done: Round | None
+    """The part of it that was done."""
+    rest: Round
+    again: TryAgain
 
 
 @dataclass(frozen=True)
@@ -37,16 +73,57 @@ class RoundEntry:
     def remembered(self) -> Entry:
         return RoundEntry(self.task, self.round.raw())
 
-    def run(self, *, fresh: bool) -> None:
-        self.task.run(self.round, fresh=fresh)
+    def run(self, reject: Reject, *, fresh: bool) -> None:
+        if self.task.setbacks.expected:
+            self.task.setbacks.round_done()
+            self.task.run(self.round, partial(self._leave_out_rows, reject), fresh=fresh)
+        else:
+            self.task.run(self.round, fresh=fresh)
         _punctuate(self.task)
 
-    def run_carefully(self, reject: Reject) -> None:
-        for single in self.round.singles():
-            (part,) = single.parts
-            self.task.attempt(partial(self.task.run, single, fresh=True), part.failed, reject)
-            self.task.passed(single)
+    def run_carefully(self, reject: Reject) -> Halt | None:
+        """A part that fails is divided, down to the records that fail alone."""
+        size = self.round.size
+        parts = [(0, size)]
+        while parts:
+            start, stop = parts.pop()
+            part = self.round.part(start, stop)
+            failure = self.task.attempt(partial(self.task.run, part, fresh=True))
+            if failure is not None and stop - start > 1:
+                parts += _divided(start, stop, singly=isinstance(failure.__cause__, TakeSingly))
+                continue
+            if failure is not None:
+                try:
+                    self._leave_out(part, failure, reject)
+                except TryAgain as again:
+                    done = self.round.part(0, start) if start else None
+                    return Halt(done, self.round.part(start, size), again)
+                self.task.passed(part)
             _punctuate_each_carefully(self.task, reject)
+        return None
+
+    def _leave_out(self, single: Round, failure: Failure, reject: Reject) -> None:
+        (part,) = single.parts
+        self.task.setbacks.leave_out(self._failed(part, 0, failure), reject)
+
+    def _leave_out_rows(self, reject: Reject, failures: Mapping[int, Failure]) -> None:
+        for number, failure in sorted(failures.items()):
+            try:
+                self.task.setbacks.leave_out(self._failed(*self.round.place(number), failure), reject)
+            except (StepError, TryAgain):
+                raise failure from failure.__cause__  # the records before it are not done yet
+        self.task.context.leave_out(failures.keys())
+
+    def _failed(self, part: InputRows, place: int, failure: Failure) -> FailedRecord:
+        stage: Stage = "produce" if failure.node in self.task.program.sinks else "step"
+        attempts = self.task.setbacks.attempts(part.input.partition, part.rows.offsets[place])
+        return part.input.failed(failure.node, failure.__cause__ or failure, part.rows, place, stage, attempts)
+
+
+def _divided(start: int, stop: int, *, singly: bool) -> list[tuple[int, int]]:
+    """Smaller parts; the first one is the last of the list."""
+    size = 1 if singly or stop - start <= _FEW else -(-(stop - start) // _PARTS)
+    return [(first, min(first + size, stop)) for first in range(start, stop, size)][::-1]
 
 
 @dataclass(frozen=True)
@@ -59,13 +136,14 @@ class TickEntry:
     def remembered(self) -> Entry:
         return self
 
-    def run(self, *, fresh: bool) -> None:
+    def run(self, reject: Reject, *, fresh: bool) -> None:
         while schedule := self.task.due("wall_clock", self.now):
             self.task.punctuate(schedule, self.now)
 
-    def run_carefully(self, reject: Reject) -> None:
+    def run_carefully(self, reject: Reject) -> Halt | None:
         while schedule := self.task.due("wall_clock", self.now):
             _punctuate_carefully(self.task, schedule, self.now, "wall clock", reject)
+        return None
 
 
 @dataclass(frozen=True)
@@ -78,15 +156,15 @@ class IdleEntry:
     def remembered(self) -> Entry:
         return self
 
-    def run(self, *, fresh: bool) -> None:
+    def run(self, reject: Reject, *, fresh: bool) -> None:
         self.task.advance(self.time)
         _punctuate(self.task)
 
-    def run_carefully(self, reject: Reject) -> None:
+    def run_carefully(self, reject: Reject) -> Halt | None:
         """If it fails, stream time is unchanged, and the wait starts again."""
-        failed = _failed_call(self.task, f"idle until stream time {self.time}")
-        self.task.attempt(partial(self.task.advance, self.time), failed, reject)
+        _call_carefully(self.task, partial(self.task.advance, self.time), f"idle until stream time {self.time}", reject)
         _punctuate_each_carefully(self.task, reject)
+        return None
 
 
 @dataclass(frozen=True)
@@ -99,15 +177,19 @@ class HorizonEntry:
     def remembered(self) -> Entry:
         return self
 
-    def run(self, *, fresh: bool) -> None:
+    def run(self, reject: Reject, *, fresh: bool) -> None:
         self.task.follow_horizon(self.ages)
         _punctuate(self.task)
 
-    def run_carefully(self, reject: Reject) -> None:
+    def run_carefully(self, reject: Reject) -> Halt | None:
         """If it fails, clocks are where they were. They follow when the horizon moves on, or a record comes."""
-        failed = _failed_call(self.task, "closing windows after the tasks before it got further")
-        self.task.attempt(partial(self.task.follow_horizon, self.ages), failed, reject)
+        follow, call = (
+            partial(self.task.follow_horizon, self.ages),
+            "closing windows after the tasks before it got further",
+        )
+        _call_carefully(self.task, follow, call, reject)
         _punctuate_each_carefully(self.task, reject)
+        return None
 
 
 def _due_on_stream_time(task: Task) -> Iterator[Schedule]:
@@ -127,10 +209,22 @@ def _punctuate_each_carefully(task: Task, reject: Reject) -> None:
 
 
 def _punctuate_carefully(task: Task, schedule: Schedule, now: int, clock: str, reject: Reject) -> None:
-    failed = _failed_call(task, f"the punctuation at {clock} {now}")
-    if not task.attempt(partial(task.punctuate, schedule, now), failed, reject):
+    if not _call_carefully(task, partial(task.punctuate, schedule, now), f"the punctuation at {clock} {now}", reject):
         task.progress.punctuations.skip(schedule.name, now)
 
 
-def _failed_call(task: Task, call: str) -> Failed:
-    return lambda node, cause: FailedRecord(node, cause, str(task.id), call=call)
+def _call_carefully(task: Task, act: Callable[[], object], call: str, reject: Reject) -> bool:
+    """Whether it succeeded. It is not tried again: it has no record to wait at, and comes again by itself."""
+    if (failure := task.attempt(act)) is None:
+        return True
+    task.setbacks.leave_out(FailedRecord(failure.node, failure.__cause__ or failure, str(task.id), call=call), reject)
+    return False
+
+
+def put_back(task: Task, rounds: Sequence[Round], again: TryAgain) -> None:
+    """The rows of these rounds come first again, when the first record of them is to be tried again."""
+    part, place = rounds[0].place(0)
+    task.setbacks.retry(part.input.partition, part.rows.offsets[place], again)
+    for round in reversed(rounds):
+        for part in round.parts:
+            part.input.put_back(part.rows)

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from contextlib import suppress
 from itertools import compress
 from typing import Any, NamedTuple
 
+from streamtopo.engine.failures.left_out import LeftOut, Reject, TryAgain
 from streamtopo.engine.task.ahead import ANY, Ahead
 from streamtopo.engine.task.marks import Mark, without_marks
 from streamtopo.engine.task.progress import Place
-from streamtopo.errors import FailedRecord, StepError
-from streamtopo.records import Batch, Headers, TopicPartition, within
+from streamtopo.errors import FailedRecord, Stage, StepError
+from streamtopo.records import Batch, Columns, Headers, TopicPartition, within, without
 from streamtopo.topology.nodes import SourceNode
 from streamtopo.windows import FOREVER
 
-Reject = Callable[[FailedRecord], None]
-"""Decides about a record that failed: raises StepError to stop, or returns to continue without the record."""
+_CAREFUL = 1000
+"""For how many batches after one with a bad record it is expected that there are more."""
 
 
 class Rows(NamedTuple):
@@ -42,6 +44,9 @@ class Rows(NamedTuple):
 
     def select(self, mask: list[bool]) -> Rows:
         return self._each(lambda column: list(compress(column, mask)))
+
+    def without(self, places: Sequence[int]) -> Rows:
+        return self._each(lambda column: without(list(column), places)) if places else self
 
     def _each(self, pick: Callable[[Any], Any]) -> Rows:
         columns = zip(self._fields[:-1], self[:-1], strict=True)
@@ -83,6 +88,13 @@ def _end_to_end(columns: tuple[Any, ...]) -> Any:
     return together
 
 
+def _from(batch: Batch, offset: int) -> Batch:
+    """The records from this offset on."""
+    first = bisect_left(batch.offsets, offset)
+    columns = Columns(*(column and column[first:] for column in batch.columns))  # type: ignore[arg-type]
+    return batch._replace(columns=columns, offsets=batch.offsets[first:])
+
+
 class Input:
     def __init__(
         self,
@@ -105,8 +117,15 @@ class Input:
         self.waiting = NO_ROWS
         self.fetched = place.offset
         self.poison: StepError | None = None
-        self.rejected: list[FailedRecord] = []
+        self.rejected: list[LeftOut] = []
         """Records that could not be decoded and are left out, until a commit passes them."""
+        self.unread: Batch | None = None
+        """What was read from the log, if its first record could not be decoded, and is to be tried again later."""
+        self.retry_at: float | None = None
+        """When, by the steady clock."""
+        self._careful = 0
+        self._attempts = 0
+        """How often the first record of `unread` was tried."""
         self._task = task
         self._left_out = left_out
         self._ahead = ahead
@@ -115,11 +134,13 @@ class Input:
     def add(self, batch: Batch, reject: Reject, now: int = 0) -> int:
         """Queue the rows of the batch, except those that cannot be decoded or whose timestamps are not allowed.
 
-        If `reject` raises, the rows before the bad one are queued, and `poison` keeps the error until they are taken.
+        If `reject` raises, the rows before the bad one are queued, and `poison` keeps the error until they are taken;
+        or, if the record is to be decoded again later, `unread` keeps it and those after it.
         `now` is the time of the wall clock. Returns how many records there were.
         """
         if self.poison is not None:
             return 0
+        whole = batch
         marks: list[tuple[int, Mark]] = []
         if self._has_marks:
             batch, marks = without_marks(batch)
@@ -130,16 +151,37 @@ class Input:
         if self._ahead.then == "skip" and max(rows.timestamps, default=-1) > latest:
             rows = self._only("too far ahead", rows, [time <= latest for time in rows.timestamps])
         self.waiting = join_rows([self.waiting, rows])
-        if self.poison is None:
+        if self.retry_at is not None:
+            self.unread = _from(whole, self.fetched)
+        elif self.poison is None:
             self.fetched = batch.next_offset
         if self.place.origins is not None:
             self.place.origins.note([mark for mark in marks if mark[0] < self.fetched])
-        return len(batch.offsets)
+        return len(batch.offsets) if self.unread is None else bisect_left(batch.offsets, self.fetched)
+
+    @property
+    def first(self) -> int | None:
+        """The offset of the first row that waits."""
+        return self.waiting.offsets[0] if self.waiting.size else None
+
+    def full(self, limit: int) -> bool:
+        """Whether no more is to be read for now."""
+        return self.unread is not None or len(self.waiting.offsets) >= limit
+
+    def add_unread(self, reject: Reject, now: int = 0) -> int:
+        """Try again what could not be decoded."""
+        assert self.unread is not None
+        batch, self.unread, self.retry_at = self.unread, None, None
+        return self.add(batch, reject, now)
 
     def pass_left_out(self) -> None:
         """If no rows wait, all records that were read are processed or left out."""
         if not self.waiting.size and self.poison is None:
             self.place.move(self.fetched)
+
+    def put_back(self, rows: Rows) -> None:
+        """These were taken, but could not be processed; they come first again."""
+        self.waiting = join_rows([rows.fresh(self.source), self.waiting])
 
     def take(self, count: int, bound: int = FOREVER) -> InputRows:
         """The next rows. Clocks do not follow rows past the bound."""
@@ -153,10 +195,23 @@ class Input:
             ahead = [place for place, one in enumerate(rows.timestamps) if one > bound]
         return InputRows(self, rows, time, following, ahead)
 
-    def failed(self, node: str, cause: BaseException, row: Rows) -> FailedRecord:
-        (offset,), (key,), (value,), (timestamp,) = row.offsets, row.raw_keys, row.raw_values, row.timestamps
-        headers = row.headers[0] if row.headers else ()
-        return FailedRecord(node, cause, self._task, *self.partition, offset, key, value, headers, timestamp)
+    def failed(
+        self, node: str, cause: BaseException, rows: Rows, place: int, stage: Stage, attempts: int
+    ) -> FailedRecord:
+        headers = rows.headers[place] if rows.headers else ()
+        return FailedRecord(
+            node,
+            cause,
+            self._task,
+            *self.partition,
+            rows.offsets[place],
+            rows.raw_keys[place],
+            rows.raw_values[place],
+            headers,
+            rows.timestamps[place],
+            stage=stage,
+            attempts=attempts,
+        )
 
     def _only(self, reason: str, rows: Rows, mask: list[bool]) -> Rows:
         self._left_out[reason] += mask.count(False)
@@ -166,32 +221,56 @@ class Input:
     def _decoded(self, batch: Batch, reject: Reject, latest: int) -> Rows:
         keys, values, timestamps, headers = batch.columns
         raw = Rows(keys, values, batch.offsets, timestamps, headers, [], [])
-        try:
-            return self._timed(raw.fresh(self.source), self._partition_time(latest), latest)
-        except Exception:
-            return self._decoded_one_by_one(raw, reject, latest)
+        if not self._careful:
+            with suppress(Exception):
+                return self._timed(raw.fresh(self.source), self._partition_time(latest), latest)
+            self._careful = _CAREFUL
+        self._careful -= 1
+        return self._decoded_partly(raw, reject, latest)
 
-    def _decoded_one_by_one(self, raw: Rows, reject: Reject, latest: int) -> Rows:
-        rows = []
+    def _decoded_partly(self, raw: Rows, reject: Reject, latest: int) -> Rows:
+        """Without the records that cannot be decoded, up to one that must not be left out."""
+        if self.source.raw:
+            return self._timed_partly(raw, reject, latest)
+        keys, bad_keys = self.source.key.decode_column_partly(raw.raw_keys)
+        values, bad_values = self.source.value.decode_column_partly(raw.raw_values)
+        rows, bad = raw._replace(keys=keys, values=values), bad_values | bad_keys
+        for place in sorted(bad):
+            if not self._may_leave_out(bad[place], raw, place, reject):
+                rows = rows.slice(slice(place))
+                break
+        rows = rows.without([place for place in sorted(bad) if place < rows.size])
+        with suppress(Exception):
+            return self._timed(rows, self._partition_time(latest), latest)
+        return self._timed_partly(rows, reject, latest)
+
+    def _timed_partly(self, rows: Rows, reject: Reject, latest: int) -> Rows:
+        """The same for a timestamp function. What it has changed in the values does not count."""
+        done = []
         time = self._partition_time(latest)
-        for at, offset in enumerate(raw.offsets):
-            row = raw.slice(slice(at, at + 1))
+        for place in range(rows.size):
+            row = rows.slice(slice(place, place + 1)).fresh(self.source)
             try:
-                rows.append(self._timed(row.fresh(self.source), time, latest))
-                time = max(time, *within(rows[-1].timestamps, latest))
+                done.append(self._timed(row, time, latest))
+                time = max(time, *within(done[-1].timestamps, latest))
             except Exception as error:
-                try:
-                    place = str(self.source.code_place or "")
-                    self._leave_out(replace(self.failed(self.source.name, error, row), code_place=place), reject)
-                except StepError as fatal:
-                    self.poison, self.fetched = fatal, offset
+                if not self._may_leave_out(error, row, 0, reject):
                     break
-        return join_rows(rows)
+        return join_rows(done)
 
-    def _leave_out(self, failed: FailedRecord, reject: Reject) -> None:
-        """A method of its own: frames of the traceback must not refer to `failed`, or all their rows stay in memory."""
-        reject(failed)
-        self.rejected.append(failed)
+    def _may_leave_out(self, error: Exception, rows: Rows, place: int, reject: Reject) -> bool:
+        """A method of its own: frames of the traceback must not refer to the record, or all rows stay in memory."""
+        failed = self.failed(self.source.name, error, rows, place, "decode", self._attempts + 1)
+        try:
+            self.rejected.append(reject(failed))
+        except StepError as fatal:
+            self.poison, self.fetched = fatal, failed.offset
+            return False
+        except TryAgain as again:
+            self._attempts, self.retry_at, self.fetched = again.attempts, again.at, failed.offset
+            return False
+        self._attempts = 0
+        return True
 
     def _partition_time(self, latest: int) -> int:
         """The largest time of all records so far, if the timestamp function needs it."""
@@ -216,7 +295,3 @@ class InputRows(NamedTuple):
     next_offset: int
     ahead: Sequence[int] = ()
     """The indexes of the rows that clocks do not follow."""
-
-    def failed(self, node: str, cause: BaseException) -> FailedRecord:
-        """The only row of this part failed in a node."""
-        return self.input.failed(node, cause, self.rows)

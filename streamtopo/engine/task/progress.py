@@ -184,6 +184,10 @@ class Progress:
             if place.origins is not None:
                 place.origins.forget(before=place.offset)
 
+    def remember_schedules(self) -> None:
+        """Processors have been opened: after a rollback, their first calls are due when they are due now."""
+        self.committed = self.committed._replace(timetable=self.punctuations.timetable("stream_time", "wall_clock"))
+
     def rollback(self) -> None:
         self._restore(self.committed)
 

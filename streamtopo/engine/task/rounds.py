@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
@@ -59,19 +59,46 @@ class Round:
                 found[number] = part, place
         return found
 
-    def times(self, clock: OperatorClock) -> list[int]:
+    def times(self, clock: OperatorClock, left_out: Collection[int] = ()) -> list[int]:
         """For each number, the stream time of the task when that row is processed; the clock has it at the start."""
         raw = [part.rows.timestamps[place] for part, place in self.rows_by_number()]
+        for number in left_out:
+            raw[number] = -1
         return not_past(latest_so_far(within(raw, self.bound), clock.seen), max(clock.bound.horizon, clock.time))
 
-    def singles(self) -> Iterator[Round]:
-        """The same rows, in the same order, as rounds of one."""
-        for part, place in self.rows_by_number():
-            rows = part.rows.slice(slice(place, place + 1))
-            last = place + 1 == part.rows.size
-            following = part.next_offset if last else part.rows.offsets[place + 1]
-            (time,) = within(rows.timestamps, self.bound)
-            yield Round((InputRows(part.input, rows, time, following),), ((0,),), self.bound)
+    def part(self, start: int, stop: int) -> Round:
+        """The rows with these numbers as a round of their own."""
+        parts, places = [], []
+        for part, numbers in zip(self.parts, self.numbers, strict=True):
+            first, last = bisect_left(numbers, start), bisect_left(numbers, stop)
+            if first < last:
+                parts.append(self._cut(part, first, last))
+                places.append([number - start for number in numbers[first:last]])
+        return Round(tuple(parts), tuple(places), self.bound)
+
+    def _cut(self, part: InputRows, first: int, last: int) -> InputRows:
+        rows = part.rows.slice(slice(first, last))
+        following = part.next_offset if last == part.rows.size else part.rows.offsets[last]
+        return InputRows(part.input, rows, max(within(rows.timestamps, self.bound)), following)
+
+    def place(self, number: int) -> tuple[InputRows, int]:
+        """The part that has the row with this number, and its place there."""
+        for part, numbers in zip(self.parts, self.numbers, strict=True):
+            place = bisect_left(numbers, number)
+            if place < len(numbers) and numbers[place] == number:
+                return part, place
+        raise AssertionError("each number of a round has its row")
+
+    def time_without(self, left_out: Collection[int]) -> int:
+        """The largest timestamp of the other rows that clocks follow, or -1."""
+        if all(part.rows.timestamps[place] < self.time for part, place in map(self.place, left_out)):
+            return self.time
+        time = -1
+        for part, numbers in zip(self.parts, self.numbers, strict=True):
+            followed = within(part.rows.timestamps, self.bound)
+            times = [at for at, number in zip(followed, numbers, strict=True) if number not in left_out]
+            time = max(time, *times, -1)
+        return time
 
 
 def take(

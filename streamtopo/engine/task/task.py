@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from typing import NamedTuple
 
+from streamtopo.engine.failures.left_out import LeftOut, Reject
+from streamtopo.engine.failures.policies import STORE
+from streamtopo.engine.failures.setbacks import Setbacks
 from streamtopo.engine.program.outbox import Outbox
-from streamtopo.engine.program.program import Program
+from streamtopo.engine.program.program import LeaveOut, Program
 from streamtopo.engine.program.punctuation import Schedule
 from streamtopo.engine.program.stations import Failure
 from streamtopo.engine.task.ahead import ANY, ClockLimit, limit_of, warn_of_clock
 from streamtopo.engine.task.context import TaskContext
 from streamtopo.engine.task.horizons import Ages, Horizons
-from streamtopo.engine.task.inputs import Input, Reject
+from streamtopo.engine.task.inputs import Input
 from streamtopo.engine.task.options import TaskId, TaskOptions
 from streamtopo.engine.task.patience import Patience
 from streamtopo.engine.task.progress import Progress
 from streamtopo.engine.task.rounds import Round, take
-from streamtopo.errors import FailedRecord
 from streamtopo.processors import Clock
 from streamtopo.records import Batch, Columns, Position, TopicPartition
 from streamtopo.stores import Store
@@ -27,14 +28,10 @@ from streamtopo.stores.rows.state import State
 from streamtopo.topology import Topology
 from streamtopo.topology.nodes import ProcessorNode, Subtopology
 
-_STORE = "store {}"
 """What is named as the step if a store cannot hold a value."""
 
 OriginsOf = Callable[[str], Sequence[TaskId]]
 """The tasks that write a topic, if it is a repartition topic and those that read it ask for the time."""
-
-Failed = Callable[[str, BaseException], FailedRecord]
-"""Takes a node and the exception that it raised; returns the record, or call, that it failed on."""
 
 
 def no_origins(topic: str) -> Sequence[TaskId]:
@@ -46,7 +43,7 @@ class TaskChanges(NamedTuple):
 
     rows: dict[bytes, bytes | None]
     changelogs: dict[str, list[Columns]]
-    rejected: list[FailedRecord]
+    rejected: list[LeftOut]
     """Records that failed and are left out; this commit passes them."""
     taken_at: int
 
@@ -77,7 +74,7 @@ class Task:
         self._options = options
         self._round_size = min([options.chunk, *_limits(subtopology)])
         """The largest number of rows in a round."""
-        self._rejected: list[FailedRecord] = []
+        self.setbacks = Setbacks(options.steady_clock)
         """Records on which steps failed since the last commit."""
         self.context = self._new_context()
         self._opened = ExitStack()
@@ -99,6 +96,7 @@ class Task:
         self.progress.write()
         self.progress.commit()
         self._begin()
+        self.progress.remember_schedules()
         self.horizons.follow(self.horizons.found)
         self.horizons.commit()
         self.horizons.left_behind = self.progress.stream_time.behind or self.progress.clocks.behind
@@ -113,6 +111,18 @@ class Task:
         one.pass_left_out()
         return records
 
+    def add_unread(self, reject: Reject) -> bool:
+        """Decode again what could not be decoded, where it is time for that; true if there was something."""
+        due = [
+            one
+            for one in self.inputs.values()
+            if one.retry_at is not None and one.retry_at <= self._options.steady_clock()
+        ]
+        for one in due:
+            one.add_unread(reject, self.horizons.ahead.judged(self._options.wall_clock()))
+            one.pass_left_out()
+        return bool(due)
+
     def pass_left_out(self) -> None:
         """All rounds were done again: move past the records that were left out after them."""
         for one in self.inputs.values():
@@ -121,7 +131,9 @@ class Task:
     @property
     def has_rows(self) -> bool:
         """Whether rows wait for their round, and not for rows of other inputs."""
-        return not self.patience.waits and any(one.waiting.offsets for one in self.inputs.values())
+        return not (self.patience.waits or self.setbacks.waiting) and any(
+            one.waiting.offsets for one in self.inputs.values()
+        )
 
     def take(self, ends: Mapping[TopicPartition, int]) -> Round | None:
         """The next round, if it is known which rows it has."""
@@ -129,14 +141,15 @@ class Task:
         for one in inputs:
             if one.poison is not None and not one.waiting.offsets:
                 raise one.poison
-        if not any(one.waiting.offsets for one in inputs):
+        limit = self.setbacks.limit(self._round_size, lambda partition: self.inputs[partition].first)
+        if not limit or not any(one.waiting.offsets for one in inputs):
             return None
         due, now = self.progress.punctuations.next_due("stream_time"), self._options.wall_clock()
         if due is not None and due > self.horizons.whole.horizon:
             due = None  # no row of this round moves stream time as far as that
         bound = self.horizons.ahead.latest(now)
         ends = self.patience.ends(inputs, ends)
-        taken = take(inputs, ends, limit=self._round_size, time=self.progress.time, due=due, bound=bound)
+        taken = take(inputs, ends, limit=limit, time=self.progress.time, due=due, bound=bound)
         for part in taken.parts if taken is not None else ():
             if part.ahead:
                 first = part.ahead[0]
@@ -146,18 +159,26 @@ class Task:
 
     # -- processing
 
-    def run(self, round: Round, *, fresh: bool = False) -> None:
-        """Pass the rows of a round through the program; `fresh` if they have been through it before."""
+    def run(self, round: Round, leave_out: LeaveOut | None = None, *, fresh: bool = False) -> None:
+        """Pass the rows of a round through the program; `fresh` if they have been through it before.
+
+        With `leave_out`, rows that steps without state fail on are left out, if it allows that.
+        """
         self.horizons.limit(round.bound)
         self.progress.moved()
-        shape = self._program.shape
+        shape, time = self.program.shape, round.time
         self.context.begin(round)
         try:
-            self._program.run(round.chunks(fresh=fresh, ordered=shape.ordered, paths=shape.paths))
+            if leave_out is None:
+                self.program.run(round.chunks(fresh=fresh, ordered=shape.ordered, paths=shape.paths))
+            else:
+                chunks = round.chunks(fresh=fresh, ordered=True, paths=shape.paths)
+                left_out = self.program.run_carefully(chunks, leave_out)
+                time = round.time_without(left_out) if left_out else time
         finally:
             self.context.end()  # processors refer to it in cycles, and would keep the rows in memory
         self.passed(round)
-        self.progress.stream_time.observe(round.time)
+        self.progress.stream_time.observe(time)
 
     def passed(self, round: Round) -> None:
         """The round is processed, or left out."""
@@ -169,7 +190,7 @@ class Task:
         self.progress.moved()
         self.progress.stream_time.reach(time)
         self.horizons.limit(max(self.horizons.whole.time, time))
-        self._program.advance(time)
+        self.program.advance(time)
 
     def follow_horizon(self, ages: Ages) -> None:
         """The tasks that write its repartition topics have got further: move all clocks that were held back."""
@@ -177,13 +198,13 @@ class Task:
         self.progress.stream_time.catch_up()
         if self.progress.clocks.catch_up():
             self.progress.moved()
-            self._program.advance()
+            self.program.advance()
 
     def punctuate(self, schedule: Schedule, now: int) -> None:
         schedule.passed(now)
         if schedule.clock == "wall_clock":
             self.horizons.limit(self.horizons.ahead.latest(now))
-        self._program.punctuate(schedule.node, now, lambda: schedule.callback(now))
+        self.program.punctuate(schedule.node, now, lambda: schedule.callback(now))
 
     def due(self, clock: Clock, now: int) -> Schedule | None:
         return self.progress.punctuations.due(clock, now)
@@ -191,10 +212,14 @@ class Task:
     # -- commit and rollback
 
     def before_commit(self) -> None:
-        self._program.before_commit()
+        self.program.before_commit()
 
     def take_changes(self) -> TaskChanges:
         self.progress.write()
+        # Only up to the positions of the inputs. If this worker ends, records after them are read again.
+        inputs = self.inputs.values()
+        undecoded = [one for input in inputs for one in input.rejected if one.offset < input.place.offset]
+        left_out = undecoded + self.setbacks.left_out
         rows: dict[bytes, bytes | None] = {}
         changelogs = {}
         for name, state in self.states.items():
@@ -202,13 +227,7 @@ class Task:
             rows.update(changed)
             if any(columns.keys for columns in logged):
                 changelogs[name] = logged
-        return TaskChanges(rows, changelogs, self._rejected_before(), self._options.wall_clock())
-
-    def _rejected_before(self) -> list[FailedRecord]:
-        """Only up to the positions of the inputs. If this worker ends, records after them are read again."""
-        inputs = self.inputs.values()
-        undecoded = [failed for one in inputs for failed in one.rejected if failed.offset < one.place.offset]
-        return undecoded + self._rejected
+        return TaskChanges(rows, changelogs, left_out, self._options.wall_clock())
 
     def changelog(self, store: str) -> TopicPartition:
         return TopicPartition(self._topology.changelog_of(store), self.id.partition)
@@ -228,7 +247,7 @@ class Task:
     def committed(self) -> None:
         for state in self.states.values():
             state.committed()
-        self._rejected = []
+        self.setbacks.left_out = []
         for one in self.inputs.values():
             one.rejected = [failed for failed in one.rejected if failed.offset >= one.place.offset]
         self.progress.commit()
@@ -239,7 +258,7 @@ class Task:
 
         Without `hold_back` caches hold nothing back until the next commit, so that a failure shows at its record.
         """
-        self._rejected = []
+        self.setbacks.left_out = []
         for state in self.states.values():
             state.rollback(hold_back=hold_back)
         self._opened.close()
@@ -254,43 +273,36 @@ class Task:
     def _begin(self) -> None:
         """Make a new program with new processors, which remember nothing."""
         self.context = self._new_context()
-        self._program = Program(
+        self.program = Program(
             self._subtopology,
             self.context,
             self._outbox,
             depth_first=self._options.depth_first,
             before_sending=self._check,
         )
-        self._opened.callback(self._program.close)
+        self._opened.callback(self.program.close)
 
     def _new_context(self) -> TaskContext:
         return TaskContext(
             self.id, self._topology, self.states, self.progress, self._outbox, self._options, self.horizons
         )
 
-    # -- one record at a time, to find the one that fails
+    # -- a few records at a time, to find the one that fails
 
-    def attempt(self, act: Callable[[], object], failed: Failed, reject: Reject) -> bool:
-        """Do something. If it fails, undo only that; `reject` decides whether to continue. True if it succeeded."""
+    def attempt(self, act: Callable[[], object]) -> Failure | None:
+        """Do something. If it fails, undo only that, and return the failure."""
         for state in self.states.values():
             state.mark()
         self.progress.mark()
         try:
             act()
-            return True
+            return None
         except Failure as failure:
             self._undo()
-            place = _code_place(self._subtopology, failure.node)
-            self._leave_out(replace(failed(failure.node, failure.__cause__ or failure), code_place=place), reject)
-            return False
+            return failure
         finally:
             for state in self.states.values():
                 state.unmark()
-
-    def _leave_out(self, failed: FailedRecord, reject: Reject) -> None:
-        """A method of its own: frames of the traceback must not refer to `failed`, or all their rows stay in memory."""
-        reject(failed)
-        self._rejected.append(failed)
 
     def _undo(self) -> None:
         for state in self.states.values():
@@ -305,21 +317,12 @@ class Task:
             try:
                 state.check()
             except Exception as error:
-                raise Failure(_STORE.format(name), error) from error
+                raise Failure(STORE + name, error) from error
 
 
 def _described(topology: Topology, topic: str) -> str:
     """The name of a topic in the topology, where internal topics have no application id."""
     return next((name for name in topology.repartitions if topology.topic_of(name) == topic), topic)
-
-
-def _code_place(subtopology: Subtopology, failed: str) -> str:
-    """Where the user's program makes what failed: a node, or the first one that uses a store."""
-    for node in subtopology.nodes:
-        stores = (*node.stores, *node.uses) if isinstance(node, ProcessorNode) else ()
-        if failed == node.name or failed in map(_STORE.format, stores):
-            return str(node.code_place or "")
-    return ""
 
 
 def _limits(subtopology: Subtopology) -> list[int]:

@@ -6,8 +6,10 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 
+from streamtopo.dead_letters.letters import dead_letter_topic
 from streamtopo.engine.compatibility.accepted_changes import fitted
 from streamtopo.engine.compatibility.fingerprint import Fingerprint, entries_of, note_of
+from streamtopo.engine.failures.topics import CONFIG, dead_letter_topics
 from streamtopo.engine.plan import AFTER, DELETIONS, Plan, absent, difference, missing, plan
 from streamtopo.engine.topics.spacing import Spacing
 from streamtopo.errors import PartitionError
@@ -39,6 +41,8 @@ class Topics:
         self._news = Spacing(config, _REST, now=now)
         self._checks = Spacing(config, _REST, least=_BETWEEN_CHECKS, now=now)
         self._fingerprint = Fingerprint({})
+        self.dead_letters = dead_letter_topic(topology.application_id, config.dead_letter_topic)
+        """The topic for dead letters, where the answer names no other one."""
         self.plan = self._prepare(accept=config.accept_changes)
 
     def emptied(self, store: str) -> int:
@@ -90,11 +94,20 @@ class Topics:
         existing = dict(self._log.topics())
         for topic in planned.internal:
             self._have(topic, existing.get(topic.name))
+        for name in dead_letter_topics(self._topology, self._config.on_error, self.dead_letters) - existing.keys():
+            self._create_dead_letters(name, planned)
         if not self._config.no_create:
             self._log.write_note(note_of(self._topology), self._fingerprint.text())
         self._planned_for = existing.keys() | {topic.name for topic in planned.internal}
         self._used = self._kinds_and_topics(planned)
         return planned
+
+    def _create_dead_letters(self, name: str, planned: Plan) -> None:
+        topic = Topic(name, max(planned.tasks, default=1), CONFIG)
+        if self._config.no_create:
+            raise _not_created(topic, "dead-letter")
+        self._log.create(topic)
+        logger.info('created topic "%s" for dead letters with %d partitions', name, topic.partitions)
 
     def _have(self, internal: Topic, existing: Topic | None) -> None:
         if not self._config.no_create:
@@ -142,10 +155,10 @@ class Topics:
         return {name: (kind, existing[name]) for name, kind in kinds.items()}
 
 
-def _not_created(topic: Topic) -> PartitionError:
+def _not_created(topic: Topic, kind: str = "internal") -> PartitionError:
     config = "".join(f" --config {name}={value}" for name, value in topic.config.items())
     return PartitionError(
-        f'internal topic "{topic.name}" does not exist; create it (streamtopo topics create '
+        f'{kind} topic "{topic.name}" does not exist; create it (streamtopo topics create '
         f"{topic.name} --partitions {topic.partitions}{config}), or start without --no-create (no_create=True)"
     )
 

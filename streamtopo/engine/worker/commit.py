@@ -5,15 +5,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from streamtopo.engine.failures.left_out import LeftOut
 from streamtopo.engine.task.task import Task, TaskChanges
-from streamtopo.errors import FailedRecord
 from streamtopo.logs import CommitResult, Member, Outcome
 from streamtopo.records import Columns, TopicPartition
 
 logger = logging.getLogger("streamtopo")
 
-OutputsFor = Callable[[Sequence[FailedRecord]], Iterable[tuple[TopicPartition, Columns]]]
-"""What the error policy writes about records that failed."""
+OutputsFor = Callable[[Sequence[LeftOut]], Iterable[tuple[TopicPartition, Columns]]]
+"""What is written about records that failed: their dead letters."""
 Marks = Callable[[], Iterable[tuple[TopicPartition, Columns]]]
 
 
@@ -23,7 +23,7 @@ def commit(
     """Make what these tasks did since the last commit durable; returns the outcome and the tasks it broke.
 
     1. Announce the input positions, take the changes of every store, and send their changelog records after the
-       outputs that were sent before; then what the error policy writes about records that failed; and at last the
+       outputs that were sent before; then the dead letters of records that failed; and at last the
        marks, in which tasks announce to those that read their outputs how far they have got.
     2. Commit outputs, changelogs and input positions to the log, in one transaction.
     3. Write each task's changes to its store, in one batch with the changelog offsets inside.

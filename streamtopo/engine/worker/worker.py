@@ -9,6 +9,8 @@ from typing import Any
 
 from streamtopo.engine.assignment.global_tasks import GlobalTasks
 from streamtopo.engine.assignment.tasks import Opening, OpenStore, Tasks
+from streamtopo.engine.failures.policies import Policies
+from streamtopo.engine.failures.rejections import Rejections
 from streamtopo.engine.loading import Described, topology_of
 from streamtopo.engine.metrics import Metrics
 from streamtopo.engine.plan import Plan
@@ -22,7 +24,6 @@ from streamtopo.engine.tracebacks import without_engine
 from streamtopo.engine.worker.commit import commit
 from streamtopo.engine.worker.order import in_order_of_time
 from streamtopo.engine.worker.pace import Pace
-from streamtopo.engine.worker.policy import ErrorPolicy, Rejections, policy_of
 from streamtopo.engine.worker.repartition_topics import RepartitionTopics
 from streamtopo.engine.worker.replay import Replay
 from streamtopo.engine.worker.row_memory import RowMemory
@@ -56,8 +57,8 @@ class Worker:
     """One member of the group, and the tasks it is assigned. Only `stop` and `metrics` may be called by any thread.
 
     `Worker(topology, log="embedded:.streamtopo", on_error="skip").run()` works until it is stopped; the options are
-    those of `WorkerConfig`. `address` tells other members where this one answers queries. `error_policy` is used
-    instead of `on_error`. Tests give `open_store`, `now` and `steady` to have their own stores and clocks.
+    those of `WorkerConfig`. `address` tells other members where this one answers queries. Tests give `open_store`,
+    `now` and `steady` to have their own stores and clocks.
     """
 
     def __init__(
@@ -71,7 +72,6 @@ class Worker:
         config: WorkerConfig | None = None,
         depth_first: bool = False,
         address: str = "",
-        error_policy: ErrorPolicy | None = None,
         **options: Any,
     ) -> None:
         topology = topology_of(topology)
@@ -106,7 +106,13 @@ class Worker:
             self._opened = opened.pop_all()
             """Closes the log, if it was given as a URL."""
         self._row_memory = RowMemory(self.config, self._tasks, self.globals)
-        self._rejections = Rejections(error_policy or policy_of(self.config.on_error))
+        self._rejections = Rejections(
+            Policies(topology, self.config.on_error),
+            topology.application_id,
+            self._tasks.topics.dead_letters,
+            self._tasks.topics.partitions,
+            steady,
+        )
         self._replay = Replay(self._tasks, self._rejections.reject, self._pace)
         self._metrics = WorkerMetrics(self._tasks, self._pace, self._rejections, self._repartitions.held_back)
 
@@ -140,7 +146,7 @@ class Worker:
 
     @property
     def skipped(self) -> int:
-        """How many records failed and were left out."""
+        """How many records failed and were left out, without a dead letter."""
         return self._rejections.skipped
 
     # -- running it
@@ -212,13 +218,14 @@ class Worker:
     def _read(self, timeout: float) -> tuple[int, bool]:
         """How many records there were (a gap counts as one), and whether some inputs are full and were not read."""
         limit = self.config.chunk
-        full = {one.partition for one in self._tasks.inputs() if self.paused or len(one.waiting.offsets) >= limit}
+        full = {one.partition for one in self._tasks.inputs() if self.paused or one.full(limit)}
         batches = self.member.poll(_POLL_CHUNKS * limit, timeout, full, self._give_back)
+        again = sum(task.add_unread(self._rejections.reject) for task in self.tasks.values())
         for batch in batches:
             task = self._tasks.reading(batch.source)
             if task is not None:
                 self._pace.did(task.add(batch, self._rejections.reject))
-        return sum(len(batch.offsets) or 1 for batch in batches), bool(full)
+        return again + sum(len(batch.offsets) or 1 for batch in batches), bool(full)
 
     def _give_back(self, partitions: frozenset[TopicPartition]) -> None:
         """The group takes these away when this returns. After that they cannot be committed."""

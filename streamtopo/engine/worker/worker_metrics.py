@@ -8,9 +8,9 @@ from collections import Counter
 
 from streamtopo.engine.assignment.held_back import HeldBackTime
 from streamtopo.engine.assignment.tasks import Tasks
-from streamtopo.engine.metrics import Metrics
+from streamtopo.engine.failures.rejections import Rejections
+from streamtopo.engine.metrics import Failures, Metrics, failures_by
 from streamtopo.engine.worker.pace import Pace
-from streamtopo.engine.worker.policy import Rejections
 
 _BETWEEN = 0.1
 """Seconds for which other threads get the same metrics."""
@@ -52,6 +52,8 @@ class WorkerMetrics:
             commits=self._pace.commits,
             commit_ms=self._pace.commit_ms,
             skipped=self._rejections.skipped,
+            dead_letters=self._rejections.dead_letters,
+            failures=failures_by(Failures(*kind, count) for kind, count in self._rejections.counts.items()),
             dropped=dict(dropped),
             held_back=self._held_back.all(),
             ahead=self._tasks.ahead_before + sum(task.horizons.ahead.beyond for task in self._tasks.ready.values()),

@@ -8,12 +8,13 @@ from functools import cached_property
 
 from streamtopo.engine.assignment.global_tasks import GlobalTasks
 from streamtopo.engine.assignment.restoration import Restoration
+from streamtopo.engine.failures.left_out import LeftOut
 from streamtopo.engine.plan import Plan
 from streamtopo.engine.task.ahead import CLOCK_SET, by_source
 from streamtopo.engine.task.clocks import latest_of, time_of
 from streamtopo.engine.task.metadata import clocks_in
 from streamtopo.engine.task.options import TaskId, TaskOptions
-from streamtopo.errors import StepError
+from streamtopo.errors import FailedRecord, StepError
 from streamtopo.hosting.queries.scanning import RowIterator, ScanBounds, StorePart, StoreTimes, rows_in
 from streamtopo.logs import Log
 from streamtopo.records import Position, TopicPartition
@@ -26,6 +27,11 @@ from streamtopo.wall_clock import wall_clock
 logger = logging.getLogger("streamtopo")
 
 _RECORDS_PER_STEP = 10_000
+
+
+def _skip(failed: FailedRecord) -> LeftOut:
+    logger.warning("skipped: %s", StepError(failed))
+    return LeftOut(failed.offset, None)
 
 
 class OfflineRows:
@@ -88,7 +94,7 @@ class OfflineRows:
         options = TaskOptions(wall_clock, request_commit=lambda: None, ahead=ahead, clock_set=CLOCK_SET)
         found = GlobalTasks(self._topology, self._log, counts.__getitem__, options, WorkerConfig(commit_pause=0))
         while not found.loaded:
-            found.update(lambda failed: logger.warning("skipped: %s", StepError(failed)))
+            found.update(_skip)
         return found
 
     def _store(self, task: TaskId) -> Store:

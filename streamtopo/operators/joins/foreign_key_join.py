@@ -25,7 +25,8 @@ from streamtopo.operators.joins.subscription import (
 from streamtopo.operators.keeping import Keeping
 from streamtopo.operators.tables.aggregate import Dropped
 from streamtopo.operators.tables.conversions import old_values, put
-from streamtopo.records import NOTHING, OUTDATED, Chunk, PlacedPuts, each_row
+from streamtopo.records import NOTHING, OUTDATED, Chunk, PlacedPuts
+from streamtopo.row_calls import each_row
 from streamtopo.serdes import Serde
 from streamtopo.steps import Step, WatchingFunction, WatchingStep
 from streamtopo.stores.rows.state import State

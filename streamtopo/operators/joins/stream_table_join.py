@@ -7,7 +7,8 @@ from typing import Any
 
 from streamtopo.operators.joins.lookup import Lookup
 from streamtopo.operators.tables.aggregate import Dropped
-from streamtopo.records import Chunk, ChunkFunction, PlacedPuts, each_row, has_null
+from streamtopo.records import Chunk, ChunkFunction, PlacedPuts, has_null
+from streamtopo.row_calls import each_row
 from streamtopo.steps import WatchingFunction, WatchingStep
 from streamtopo.stores.rows.state import Row
 

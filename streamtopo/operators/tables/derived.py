@@ -8,7 +8,8 @@ from typing import Any
 
 from streamtopo.operators.keeping import Keeping
 from streamtopo.operators.tables.conversions import old_values, put
-from streamtopo.records import OUTDATED, Chunk, ChunkFunction, each_row
+from streamtopo.records import OUTDATED, Chunk, ChunkFunction
+from streamtopo.row_calls import each_row
 from streamtopo.stores.rows.state import Row, State
 
 Column = list[Any]

@@ -12,7 +12,8 @@ from click.testing import CliRunner, Result
 
 from streamtopo.cli.shared.options import log_option, worker_options
 from streamtopo.engine.processes.command import command, environment
-from streamtopo.settings.config import OPTIONS, Guarantee, OnError, WorkerConfig
+from streamtopo.settings.config import OPTIONS, Guarantee, WorkerConfig
+from streamtopo.settings.on_error import Retry, Skip
 from tests.cli.conftest import Run
 
 
@@ -58,7 +59,8 @@ CHANGED: dict[str, tuple[Any, Any]] = {  # as it is written, and what it means
     "cache": ("64kB", 64_000),
     "memory": ("1GB", 1_000_000_000),
     "chunk": (7, 7),
-    "on_error": ("skip", OnError.SKIP),
+    "on_error": ("retry:3:1s:skip", Retry(3, 1000, Skip())),
+    "dead_letter_topic": ("bad-records", "bad-records"),
     "guarantee": ("at-least-once", Guarantee.AT_LEAST_ONCE),
     "idle_advance": ("30s", 30_000),
     "max_ahead": ("none", None),
@@ -121,7 +123,7 @@ def test_numbers_in_pyproject_are_milliseconds_and_bytes(folder: Path) -> None:
             "Invalid value for '--cache' (env var: 'STREAMTOPO_CACHE'): '10 apples' is not a size",
         ),
         (("--chunk", "0"), "0 is not in the range x>=1"),
-        (("--on-error", "panic"), "'panic' is not one of"),
+        (("--on-error", "panic"), "on_error is 'panic'; give fail, skip"),
     ],
 )
 def test_a_wrong_value_is_wrong_usage(arguments: tuple[str, ...], said: str) -> None:

@@ -1,0 +1,1 @@
+"""Records that fail: what the application answers, and what is done then."""

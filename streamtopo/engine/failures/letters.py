@@ -1,0 +1,36 @@
+"""Dead letters: a failed record as it was, with headers that say where and why it failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from streamtopo.dead_letters import headers as names
+from streamtopo.engine.failures.left_out import NewLetter
+from streamtopo.engine.failures.tracebacks import name_of, traceback_text
+from streamtopo.errors import FailedRecord
+
+
+def letter_of(failed: FailedRecord, topic: str, application: str) -> NewLetter:
+    """In the form of Kafka Streams, with some headers of our own."""
+    told = [(name, text.encode(errors="replace") or None) for name, text in _told(failed, application)]
+    partition, time = max(failed.partition, 0), max(failed.timestamp, 0)
+    return NewLetter(topic, partition, failed.key, failed.value, time, (*failed.headers, *told))
+
+
+def _told(failed: FailedRecord, application: str) -> Iterator[tuple[str, str]]:
+    yield names.EXCEPTION, name_of(failed.cause)
+    yield names.MESSAGE, str(failed.cause)
+    yield names.STACKTRACE, traceback_text(failed.cause)
+    if failed.topic is not None:
+        yield names.TOPIC, failed.topic
+        yield names.PARTITION, str(failed.partition)
+        yield names.OFFSET, str(failed.offset)
+    yield names.NODE, failed.node
+    if failed.code_place:
+        yield names.PLACE, failed.code_place
+    yield names.STAGE, failed.stage
+    yield names.TASK, failed.task
+    yield names.APPLICATION, application
+    yield names.ATTEMPTS, str(failed.attempts)
+    if failed.topic is None:
+        yield names.CALL, failed.call

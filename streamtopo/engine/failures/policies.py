@@ -1,0 +1,64 @@
+"""Which answer a failed record gets: that of its node, of the worker's options, or of the application."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from streamtopo.errors import FailedRecord, StepError
+from streamtopo.settings.on_error import Answer, Fail, Policy, Retry, answer_of
+from streamtopo.topology import Topology
+from streamtopo.topology.nodes import Node, ProcessorNode
+
+_INSTEAD = (
+    'fix that, or start with --on-error dead-letter (on_error="dead_letter") to set such records aside, '
+    "or with skip to drop them"
+)
+
+STORE = "store "
+"""A store whose rows cannot be written is named like a node, after this."""
+
+
+class Policies:
+    def __init__(self, topology: Topology, option: Policy | None) -> None:
+        """`option`: that of the worker."""
+        self._nodes = topology.nodes
+        self._places = _places(topology.nodes.values())
+        self._general: Policy = option or topology.on_error or Fail()
+
+    def placed(self, failed: FailedRecord) -> FailedRecord:
+        """With the place of the node in the user's program."""
+        place = self._places.get(failed.node)
+        return replace(failed, code_place=place) if place else failed
+
+    def answer(self, failed: FailedRecord) -> Answer:
+        """What to do now. StepError to stop at the record."""
+        given = self._given(failed)
+        if isinstance(given, Retry):
+            given = given if failed.topic is not None and failed.attempts <= given.attempts else given.then
+        if isinstance(given, Fail):
+            raise StepError(failed, _INSTEAD)
+        return given
+
+    def _given(self, failed: FailedRecord) -> Answer:
+        node = self._nodes.get(failed.node)
+        policy = self._general if node is None or node.on_error is None else node.on_error
+        if not callable(policy):
+            return policy
+        try:
+            return answer_of(policy(failed))
+        except Exception as error:
+            name = getattr(policy, "__qualname__", repr(policy))
+            raise StepError(
+                failed, f"the on_error function {name} was asked what to do, and failed: {error!r}"
+            ) from error
+
+
+def _places(nodes: Iterable[Node]) -> dict[str, str]:
+    """Where the user's program makes each node, or the first one that uses a store."""
+    places: dict[str, str] = {}
+    for node in nodes:
+        stores = (*node.stores, *node.uses) if isinstance(node, ProcessorNode) else ()
+        for name in (node.name, *[STORE + store for store in stores]):
+            places.setdefault(name, str(node.code_place or ""))
+    return places

@@ -1,0 +1,77 @@
+"""What a task remembers of records that failed in its steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from streamtopo.engine.failures.left_out import LeftOut, Reject, TryAgain
+from streamtopo.errors import FailedRecord
+from streamtopo.records import TopicPartition
+
+_EXPECTED = 1000
+"""For how many rounds after a failure more are expected. It costs a little to be prepared."""
+
+
+class Retrying(NamedTuple):
+    """A record that is tried again. What comes after it waits."""
+
+    partition: TopicPartition
+    offset: int
+    attempts: int
+    """How often it was tried."""
+    at: float
+    """When to try it again, by the steady clock."""
+
+
+class Setbacks:
+    def __init__(self, now: Callable[[], float]) -> None:
+        self.left_out: list[LeftOut] = []
+        """Since the last commit."""
+        self._now = now
+        self._retrying: Retrying | None = None
+        self._rounds = 0
+
+    # -- records that are left out
+
+    def leave_out(self, failed: FailedRecord, reject: Reject) -> None:
+        """If `reject` allows that; otherwise what it raises."""
+        self.left_out.append(reject(failed))
+        self._rounds = _EXPECTED
+
+    @property
+    def expected(self) -> bool:
+        """Whether there was a failure a short time ago: then rows that fail are left out without a repetition."""
+        return self._rounds > 0
+
+    def expect(self) -> None:
+        self._rounds = _EXPECTED
+
+    def round_done(self) -> None:
+        self._rounds -= 1
+
+    # -- a record that is tried again
+
+    def retry(self, partition: TopicPartition, offset: int, again: TryAgain) -> None:
+        self._retrying = Retrying(partition, offset, again.attempts, again.at)
+
+    @property
+    def retrying(self) -> bool:
+        return self._retrying is not None
+
+    @property
+    def waiting(self) -> bool:
+        """Whether it is too early to try it again."""
+        return self._retrying is not None and self._now() < self._retrying.at
+
+    def attempts(self, partition: TopicPartition, offset: int) -> int:
+        """How often this record was tried, with this time."""
+        tried = self._retrying
+        return 1 + (tried.attempts if tried is not None and tried[:2] == (partition, offset) else 0)
+
+    def limit(self, usual: int, first: Callable[[TopicPartition], int | None]) -> int:
+        """How many rows the next round may have; `first` gives the offset of the first row that waits in an input."""
+        if self._retrying is not None and first(self._retrying.partition) == self._retrying.offset:
+            return 0 if self.waiting else 1
+        self._retrying = None
+        return usual

@@ -1,0 +1,95 @@
+"""Functions of the user's, called for each row. Rows that they fail on can be left out, while the others go on."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from streamtopo.errors import StreamtopoError
+from streamtopo.records import Chunk, Order
+
+FailedRows = list[tuple[Order, Exception]]
+_PART = 128
+"""So many rows are converted at a time, if not all can be."""
+
+
+class _LeavingOut(threading.local):
+    failed: FailedRows | None = None
+
+
+_leaving_out = _LeavingOut()
+
+
+@contextmanager
+def leaving_out() -> Iterator[FailedRows]:
+    """In this block, and in this thread, rows that fail are noted in the list, by their order, and left out."""
+    before, _leaving_out.failed = _leaving_out.failed, []
+    try:
+        yield _leaving_out.failed
+    finally:
+        _leaving_out.failed = before
+
+
+def each_row(function: Callable[..., Any], *columns: list[Any]) -> list[Any]:
+    """The function's result for each row."""
+    results = list(map(function, *columns))
+    if len(results) != len(columns[0]):
+        raise _stopped()
+    return results
+
+
+def results_of(function: Callable[..., Any], chunk: Chunk, *columns: list[Any]) -> tuple[Chunk, list[Any]]:
+    """The rows for which the function has a result, and the results. The columns are those of the chunk."""
+    calls = map(function, *columns)
+    results: list[Any] = []
+    failed: list[int] = []
+    while True:
+        try:
+            results += calls
+            if len(results) + len(failed) == len(chunk):
+                break
+            raise _stopped()
+        except Exception as error:  # the calls before it have their results, and the next ones can still be made
+            place = len(results) + len(failed)
+            _note(chunk, place, error)
+            failed.append(place)
+    return (chunk.without(failed), results) if failed else (chunk, results)
+
+
+def converted(convert: Callable[[list[Any]], list[Any]], chunk: Chunk, column: list[Any]) -> tuple[Chunk, list[Any]]:
+    """The same for a function that converts a whole column. It may be called again for parts of it."""
+    try:
+        return chunk, convert(column)
+    except Exception:
+        if _leaving_out.failed is None:
+            raise
+    results: list[Any] = []
+    failed: list[int] = []
+    parts = [(first, min(first + _PART, len(column))) for first in range(0, len(column), _PART)][::-1]
+    while parts:
+        start, stop = parts.pop()
+        try:
+            results += convert(column[start:stop])
+        except Exception as error:
+            if stop - start == 1:
+                _note(chunk, start, error)
+                failed.append(start)
+            else:
+                half = (start + stop) // 2
+                parts += [(half, stop), (start, half)]
+    return chunk.without(failed), results
+
+
+def _stopped() -> StreamtopoError:
+    """StopIteration looks like the end of the column."""
+    return StreamtopoError("the function raised StopIteration; if that came from next(), give next() a default")
+
+
+def _note(chunk: Chunk, place: int, error: Exception) -> None:
+    if _leaving_out.failed is None or chunk.order is None:
+        raise error
+    if error.__traceback__ is not None:
+        error.__traceback__ = error.__traceback__.tb_next  # the frame of here would keep all the rows in memory
+    _leaving_out.failed.append((chunk.order[place], error))

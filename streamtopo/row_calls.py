@@ -5,12 +5,20 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from streamtopo.errors import StreamtopoError
 from streamtopo.records import Chunk, Order
 
-FailedRows = list[tuple[Order, Exception]]
+
+class FailedRow(NamedTuple):
+    order: Order | None
+    key: Any
+    value: Any
+    error: Exception
+
+
+FailedRows = list[FailedRow]
 _PART = 128
 """So many rows are converted at a time, if not all can be."""
 
@@ -24,7 +32,7 @@ _leaving_out = _LeavingOut()
 
 @contextmanager
 def leaving_out() -> Iterator[FailedRows]:
-    """In this block, and in this thread, rows that fail are noted in the list, by their order, and left out."""
+    """In this block, and in this thread, rows that fail are noted in the list, and left out."""
     before, _leaving_out.failed = _leaving_out.failed, []
     try:
         yield _leaving_out.failed
@@ -53,7 +61,7 @@ def results_of(function: Callable[..., Any], chunk: Chunk, *columns: list[Any]) 
             raise _stopped()
         except Exception as error:  # the calls before it have their results, and the next ones can still be made
             place = len(results) + len(failed)
-            _note(chunk, place, error)
+            note_failed(_order(chunk, place), chunk.keys[place], chunk.values[place], error)
             failed.append(place)
     return (chunk.without(failed), results) if failed else (chunk, results)
 
@@ -74,7 +82,7 @@ def converted(convert: Callable[[list[Any]], list[Any]], chunk: Chunk, column: l
             results += convert(column[start:stop])
         except Exception as error:
             if stop - start == 1:
-                _note(chunk, start, error)
+                note_failed(_order(chunk, start), chunk.keys[start], chunk.values[start], error)
                 failed.append(start)
             else:
                 half = (start + stop) // 2
@@ -82,14 +90,19 @@ def converted(convert: Callable[[list[Any]], list[Any]], chunk: Chunk, column: l
     return chunk.without(failed), results
 
 
+def _order(chunk: Chunk, place: int) -> Order | None:
+    return None if chunk.order is None else chunk.order[place]
+
+
 def _stopped() -> StreamtopoError:
     """StopIteration looks like the end of the column."""
     return StreamtopoError("the function raised StopIteration; if that came from next(), give next() a default")
 
 
-def _note(chunk: Chunk, place: int, error: Exception) -> None:
-    if _leaving_out.failed is None or chunk.order is None:
+def note_failed(order: Order | None, key: Any, value: Any, error: Exception) -> None:
+    """Or raise the error, if rows must not be left out."""
+    if _leaving_out.failed is None:
         raise error
     if error.__traceback__ is not None:
         error.__traceback__ = error.__traceback__.tb_next  # the frame of here would keep all the rows in memory
-    _leaving_out.failed.append((chunk.order[place], error))
+    _leaving_out.failed.append(FailedRow(order, key, value, error))

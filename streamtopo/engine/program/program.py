@@ -10,11 +10,11 @@ from typing import Protocol
 from streamtopo.engine.program.depth_first import DepthFirst
 from streamtopo.engine.program.edges import Edges, Flow, edges_of
 from streamtopo.engine.program.outbox import Outbox
-from streamtopo.engine.program.shape import shape_of
+from streamtopo.engine.program.shape import heard, shape_of
 from streamtopo.engine.program.stations import Failure, Numbers, Station, Unit
 from streamtopo.operators.stateless import each
 from streamtopo.records import Chunk, number_of
-from streamtopo.row_calls import leaving_out
+from streamtopo.row_calls import FailedRow, leaving_out
 from streamtopo.steps import Step, StepLike, step_of
 from streamtopo.topology.nodes import Node, ProcessorNode, SinkNode, Subtopology
 
@@ -22,6 +22,8 @@ logger = logging.getLogger("streamtopo")
 
 LeaveOut = Callable[[Mapping[int, Failure]], object]
 """Decides about records that failed, by their numbers; raises Failure if one of them must not be left out."""
+LeaveOutRow = Callable[[str, FailedRow], object]
+"""The same for a row that no record has made, and that failed in a node."""
 
 
 class Opener(Protocol):
@@ -60,6 +62,8 @@ class Program:
             self.close()
             raise
         stations = [Station(name, step, edges[name], self._numbers) for name, step in self._steps.items()]
+        self.timed = _below([station.name for station in stations if station.follows_time], subtopology.nodes)
+        """Nodes that may get rows because time moves, and those that send them."""
         self.sinks = {sink.name for sink in subtopology.sinks}
         self.stateless = _stateless(subtopology.nodes) - self.shape.together
         """Nodes that neither have state nor come after one that has. They run first."""
@@ -85,7 +89,8 @@ class Program:
                 with leaving_out() as failed:
                     unit.run(flow, given)
                 (node,) = unit.names
-                for order, error in failed:
+                for order, _, _, error in failed:
+                    assert order is not None, "these rows have an order"
                     failures.setdefault(number_of(order), Failure(node, error))
             if failures:
                 leave_out(failures)
@@ -109,6 +114,16 @@ class Program:
             for unit in self._units:
                 unit.run(flow, {})
                 unit.advance(flow, time)
+
+    def advance_carefully(self, leave_out: LeaveOutRow, time: int = -1) -> None:
+        """The same, without the rows on which functions fail."""
+        with self._pass() as flow:
+            for unit in self._units:
+                with leaving_out() as failed:
+                    unit.run(flow, {})
+                    unit.advance(flow, time)
+                for row in failed:
+                    leave_out(min(unit.names), row)
 
     def punctuate(self, node: str, time: int, call: Callable[[], object]) -> None:
         """Run a call that a processor has scheduled, and send what it forwards."""
@@ -157,6 +172,15 @@ def _stateless(nodes: Iterable[Node]) -> set[str]:
     for node in nodes:
         keeps_nothing = not isinstance(node, ProcessorNode) or node.operator.stateless
         if keeps_nothing and found.issuperset(node.parents):
+            found.add(node.name)
+    return found
+
+
+def _below(first: Collection[str], nodes: Iterable[Node]) -> set[str]:
+    """These nodes, and all that come after them."""
+    found = set(first)
+    for node in nodes:
+        if not found.isdisjoint(heard(node)):
             found.add(node.name)
     return found
 

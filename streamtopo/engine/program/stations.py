@@ -88,7 +88,7 @@ class Station:
         self._numbers = numbers
         self._process = step.process
         self._acts_before_commit = type(step).before_commit is not Step.before_commit
-        self._follows_time = type(step).advance is not Step.advance
+        self.follows_time = type(step).advance is not Step.advance
         if edges.watched:
             assert step.rows is not None, f'"{name}" is watched, so it keeps a table'
             step.rows.forwarding.watch()
@@ -114,7 +114,7 @@ class Station:
         self._hand_on(held_back, flow)
 
     def advance(self, flow: Flow, time: int) -> None:
-        if not self._follows_time:
+        if not self.follows_time:
             return
         closed = self.closed_by(time)
         if self.edges.watched:
@@ -130,7 +130,7 @@ class Station:
 
     def closed_by(self, time: int) -> Chunk:
         """What the step forwards because stream time moves to this, or its own clock has moved."""
-        if not self._follows_time or (now := max(time, self.step.stream_time)) < 0:
+        if not self.follows_time or (now := max(time, self.step.stream_time)) < 0:
             return NOTHING
         return self.attempt(self.step.advance, self.moment(now))
 

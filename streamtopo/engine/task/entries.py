@@ -15,6 +15,7 @@ from streamtopo.engine.task.inputs import InputRows
 from streamtopo.engine.task.rounds import Round
 from streamtopo.engine.task.task import Task
 from streamtopo.errors import FailedRecord, Stage, StepError
+from streamtopo.row_calls import FailedRow
 
 _PARTS, _FEW = 4, 8
 """A part is divided into so many; few rows are taken one by one."""
@@ -92,6 +93,8 @@ class RoundEntry:
             if failure is not None and stop - start > 1:
                 parts += _divided(start, stop, singly=isinstance(failure.__cause__, TakeSingly))
                 continue
+            if failure is not None and failure.node in self.task.program.timed:
+                failure = self._run_without_time(part, reject)
             if failure is not None:
                 try:
                     self._leave_out(part, failure, reject)
@@ -100,6 +103,18 @@ class RoundEntry:
                     return Halt(done, self.round.part(start, size), again)
                 self.task.passed(part)
             _punctuate_each_carefully(self.task, reject)
+        return None
+
+    def _run_without_time(self, single: Round, reject: Reject) -> Failure | None:
+        """Rows that are forwarded because the record moves the time may have failed, and not the record."""
+
+        def run() -> None:
+            with self.task.horizons.held():
+                self.task.run(single, fresh=True)
+
+        if (failure := self.task.attempt(run)) is not None:
+            return failure
+        _pass_time(self.task, self.task.follow_horizon, "what is due at the time of a record", reject)
         return None
 
     def _leave_out(self, single: Round, failure: Failure, reject: Reject) -> None:
@@ -162,7 +177,7 @@ class IdleEntry:
 
     def run_carefully(self, reject: Reject) -> Halt | None:
         """If it fails, stream time is unchanged, and the wait starts again."""
-        _call_carefully(self.task, partial(self.task.advance, self.time), f"idle until stream time {self.time}", reject)
+        _pass_time(self.task, partial(self.task.advance, self.time), f"idle until stream time {self.time}", reject)
         _punctuate_each_carefully(self.task, reject)
         return None
 
@@ -183,11 +198,8 @@ class HorizonEntry:
 
     def run_carefully(self, reject: Reject) -> Halt | None:
         """If it fails, clocks are where they were. They follow when the horizon moves on, or a record comes."""
-        follow, call = (
-            partial(self.task.follow_horizon, self.ages),
-            "closing windows after the tasks before it got further",
-        )
-        _call_carefully(self.task, follow, call, reject)
+        follow = partial(self.task.follow_horizon, self.ages)
+        _pass_time(self.task, follow, "closing windows after the tasks before it got further", reject)
         _punctuate_each_carefully(self.task, reject)
         return None
 
@@ -219,6 +231,22 @@ def _call_carefully(task: Task, act: Callable[[], object], call: str, reject: Re
         return True
     task.setbacks.leave_out(FailedRecord(failure.node, failure.__cause__ or failure, str(task.id), call=call), reject)
     return False
+
+
+def _pass_time(task: Task, move: Callable[..., None], call: str, reject: Reject) -> None:
+    """Move the time, without the rows that fail and may be left out. If that is not possible, it stays where it is."""
+    known = len(task.setbacks.left_out)
+
+    def leave_out(node: str, row: FailedRow) -> None:
+        what = f"{call}: key {row.key!r:.100}, value {row.value!r:.300}"
+        try:
+            task.setbacks.leave_out(FailedRecord(node, row.error, str(task.id), call=what), reject)
+        except StepError as stop:
+            raise Failure(node, row.error) from stop
+
+    if task.attempt(move) is not None and task.attempt(partial(move, leave_out=leave_out)) is not None:
+        del task.setbacks.left_out[known:]
+        _call_carefully(task, move, call, reject)
 
 
 def put_back(task: Task, rounds: Sequence[Round], again: TryAgain) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import chain
 from typing import NamedTuple
 
@@ -186,6 +187,18 @@ class Horizons:
     def rollback(self) -> None:
         for horizon in self._horizons.values():
             horizon.rollback()
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """In this block all clocks stay where they are."""
+        before = {horizon: horizon.bound.horizon for horizon in self._horizons.values()}
+        for horizon in before:
+            horizon.bound.horizon = -1
+        try:
+            yield
+        finally:
+            for horizon, time in before.items():
+                horizon.bound.horizon = time
 
     def note(self, stream_time: OperatorClock, now: float) -> None:
         """Remember since when stream time is held back."""

@@ -10,7 +10,7 @@ from streamtopo.engine.failures.left_out import LeftOut, Reject
 from streamtopo.engine.failures.policies import STORE
 from streamtopo.engine.failures.setbacks import Setbacks
 from streamtopo.engine.program.outbox import Outbox
-from streamtopo.engine.program.program import LeaveOut, Program
+from streamtopo.engine.program.program import LeaveOut, LeaveOutRow, Program
 from streamtopo.engine.program.punctuation import Schedule
 from streamtopo.engine.program.stations import Failure
 from streamtopo.engine.task.ahead import ANY, ClockLimit, limit_of, warn_of_clock
@@ -185,20 +185,27 @@ class Task:
         for part in round.parts:
             part.input.place.move(part.next_offset, part.time)
 
-    def advance(self, time: int) -> None:
-        """Move stream time forward without a record."""
+    def advance(self, time: int, leave_out: LeaveOutRow | None = None) -> None:
+        """Move stream time forward without a record. With `leave_out`, rows that fail are left out."""
         self.progress.moved()
         self.progress.stream_time.reach(time)
         self.horizons.limit(max(self.horizons.whole.time, time))
-        self.program.advance(time)
+        self._advance(leave_out, time)
 
-    def follow_horizon(self, ages: Ages) -> None:
-        """The tasks that write its repartition topics have got further: move all clocks that were held back."""
-        self.horizons.follow(ages)
+    def follow_horizon(self, ages: Ages | None = None, leave_out: LeaveOutRow | None = None) -> None:
+        """Move all clocks that were held back; with `ages`, because tasks that write its topics have got further."""
+        if ages is not None:
+            self.horizons.follow(ages)
         self.progress.stream_time.catch_up()
         if self.progress.clocks.catch_up():
             self.progress.moved()
-            self.program.advance()
+            self._advance(leave_out)
+
+    def _advance(self, leave_out: LeaveOutRow | None, time: int = -1) -> None:
+        if leave_out is None:
+            self.program.advance(time)
+        else:
+            self.program.advance_carefully(leave_out, time)
 
     def punctuate(self, schedule: Schedule, now: int) -> None:
         schedule.passed(now)

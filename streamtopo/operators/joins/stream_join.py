@@ -10,6 +10,7 @@ from streamtopo.operators.joins.unmatched import LEFT, RIGHT, JoinWindow, Pendin
 from streamtopo.operators.tables.aggregate import Dropped
 from streamtopo.operators.windows.shared import LATE
 from streamtopo.records import NOTHING, Chunk, private, unshared
+from streamtopo.row_calls import note_failed
 from streamtopo.serdes import Serde, encoded
 from streamtopo.steps import Step
 from streamtopo.topology.clocks import OperatorClock, Register
@@ -210,7 +211,11 @@ class Joined:
 
     def alone(self, place: int, side: int, key: Any, value: Any, time: int) -> None:
         left, right = (None, private(value)) if side == RIGHT else (private(value), None)
-        self._values.append(self._joiner(key, left, right))
+        try:
+            self._values.append(self._joiner(key, left, right))
+        except Exception as error:
+            note_failed(None, key, value, error)
+            return
         self._places.append(place)
         self._keys.append(key)
         self._times.append(time)

@@ -55,6 +55,7 @@ def test_it_stops_the_worker_and_nothing_is_lost() -> None:
     with pytest.raises(StepError, match=r"task 0_0, what is due at the time of a record.*two"):
         send(driver, 1, 11, 12, 21)
     assert driver.read("out") == [("k", [0, 1])]
+    driver.crash()
     skipping = Driver(windows(suppressed=False), log=driver.log, on_error="skip")
     send(skipping, 31)
     assert skipping.read("out") == [("k", [0, 1]), ("k", [20, 1])]

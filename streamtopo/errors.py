@@ -117,6 +117,7 @@ class StepError(StreamtopoError):
 def _text(key: bytes) -> str:
     """The key as people read it, if it is a text."""
     try:
-        return repr(key.decode())
+        text = key.decode()
     except UnicodeDecodeError:
         return repr(key)
+    return repr(text) if text.isprintable() else repr(key)

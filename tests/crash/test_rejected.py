@@ -15,7 +15,7 @@ from tests.crash.apps import catch_up
 from tests.crash.lives import DIED, Point, at, die, live
 
 IN, OUT, LETTERS = (TopicPartition(name, 0) for name in ("in", "out", "letters"))
-RECORDS = 60
+RECORDS = 200
 
 
 def inverses() -> Topology:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from random import Random
 from typing import Any
 
 import pytest
 
 from streamtopo import Processor, Record, StreamsBuilder, Topology, Windows, until_window_closes
-from streamtopo.engine.task.horizons import Read, TimeHorizon
+from streamtopo.engine.task.horizons import Read, TimeHorizon, WrittenUntil
 from streamtopo.engine.task.options import TaskId
 from streamtopo.engine.task.origins import Known, Origins
 from streamtopo.engine.task.progress import Place
@@ -150,6 +150,66 @@ def test_what_is_remembered_while_a_task_with_unread_records_is_waited_for() -> 
     horizon.age(50_490, lambda *_: 0)
     horizon.follow(horizon.found)
     assert horizon.bound.horizon == 49_990
+
+
+def test_a_silent_task_is_passed_as_far_as_a_slow_one_has_got() -> None:
+    """When the slow one has caught up, it counts as silent only after it was found to have nothing to read."""
+    place = Place(0, 1000, Origins([TaskId(0, 0), TaskId(0, 1)], Known((-1, 300), (True, False))))
+    assert place.origins is not None
+    horizon = TimeHorizon(Bound(), [Read(TopicPartition("in", 0), place)], 500)
+    nothing_unread: WrittenUntil = lambda *_: 0  # noqa: E731
+    only_slow_unread: WrittenUntil = lambda silent, *_: None if TaskId(0, 1) in silent else 0  # noqa: E731
+    reached = []
+    for now, slow, caught_up, found in [
+        (0, 300, False, only_slow_unread),
+        (500, 300, False, only_slow_unread),
+        (510, 600, False, only_slow_unread),
+        (520, 700, True, only_slow_unread),
+        (530, 700, True, nothing_unread),
+    ]:
+        place.origins.known = Known((-1, slow), (True, caught_up))
+        horizon.age(now, found)
+        horizon.follow(horizon.found)
+        reached.append(horizon.bound.horizon)
+    assert reached == [-1, 300, 600, 600, 1000]
+
+
+def test_a_mark_that_is_read_late_says_nothing_of_the_records_that_came_after_it() -> None:
+    """One worker is slow to read the marks. The other is stopped, and has an unread record."""
+    builder = StreamsBuilder("counted")
+    values = builder.stream("in", value=str).select_key(lambda _, value: value, key=str)
+    values.repartition(partitions=1).group_by_key().windowed_by(Windows.tumbling("1s")).count()
+    log, topology, now = MemoryLog(), builder.build(), 0
+    log.create(Topic("in", 2))
+
+    def start() -> Worker:
+        clock, stores = lambda: now, lambda *_: MemoryStore()
+        options: dict[str, Any] = {"chunk": 1, "commit_interval": 0, "commit_pause": 0, "max_ahead": None}
+        return Worker(topology, log, stores, now=clock, steady=clock, **options)
+
+    def send(partition: int, times: Iterable[int]) -> None:
+        for at in times:
+            log.append(TopicPartition("in", partition), Columns([None], [b"a"], [at]))
+
+    def work(turns: int, *workers: Worker) -> None:
+        for worker in workers * turns:
+            worker.run_once()
+
+    reader, stopped = start(), start()
+    work(5, reader, stopped)
+    assert (list(reader.tasks), list(stopped.tasks)) == ([TaskId(0, 0), TaskId(1, 0)], [TaskId(0, 1)])
+    send(1, range(0, 500, 10))
+    work(1, stopped)
+    send(0, [10_000])
+    work(6, reader, stopped)
+    work(100, stopped)  # until it has caught up: the reader does not know that yet
+    now = 100
+    send(1, [600])
+    now = 600
+    work(100, reader)
+    work(100, stopped, reader)
+    task = reader.tasks[TaskId(1, 0)]
+    assert (task.progress.dropped, task.progress.time) == ({}, 10_000)
 
 
 def test_partitions_that_match_a_pattern_later_are_waited_for() -> None:

@@ -96,7 +96,11 @@ class TimeHorizon:
         return None if slowest is None else slowest.waited_for(horizon, unread)
 
     def age(self, now: float, written_until: WrittenUntil) -> None:
-        """Origins that have caught up, and have nothing to read, are not waited for any longer."""
+        """Origins that have caught up, and have nothing to read, are not waited for any longer.
+
+        No time past that of an origin that has not caught up is found. When it announces that it has, the mark may have
+        been written before its newest records came: so these are looked for then.
+        """
         if not self._patience:
             self.found = Age(passed_over=all(self._all_read(i, FOREVER, now, written_until) for i in self._inputs))
             return
@@ -108,10 +112,14 @@ class TimeHorizon:
                 self._history = deque([one for place, one in enumerate(self._history) if place % 2 == 0])
         while self._history and self._history[0][0] <= now - self._patience:
             since, seen = self._history[0]
-            if not all(self._all_read(one, seen, since + self._patience, written_until) for one in self._inputs):
+            time = min(seen, self._time(Age(passed_over=True)))
+            if time > self.found.time:
+                if not all(self._all_read(one, time, since + self._patience, written_until) for one in self._inputs):
+                    return
+                self.found = Age(time)
+            if time < seen:
                 return
             self._history.popleft()
-            self.found = Age(seen)
 
     def _all_read(self, one: Read, time: int, since: float, written_until: WrittenUntil) -> bool:
         """Whether the silent origins of an input had nothing to read, and all that they wrote has been processed."""

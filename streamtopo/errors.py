@@ -34,6 +34,14 @@ class LogError(StreamtopoError):
     """An operation of the log failed or was refused."""
 
 
+class RecordTooLarge(LogError):
+    """A record, or several sent together, are larger than the log accepts."""
+
+    def __init__(self, message: str, topic: str) -> None:
+        super().__init__(message)
+        self.topic = topic
+
+
 class LogDamaged(LogError):
     """The files of the log are damaged: they are not as they were written."""
 

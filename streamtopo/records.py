@@ -41,6 +41,11 @@ class Columns(NamedTuple):
     headers: list[Headers] | None = None
 
 
+def size_of(key: bytes | None, value: bytes | None, headers: Headers) -> int:
+    """The bytes of a record."""
+    return len(key or b"") + len(value or b"") + sum(len(name) + len(text or b"") + 4 for name, text in headers)
+
+
 def join_columns(parts: Sequence[Columns]) -> Columns:
     """One after the other."""
     if len(parts) == 1:

@@ -182,6 +182,10 @@ class Log(Protocol):
         """Delete a topic with its records, owners and positions. One created later by this name is another topic."""
         ...
 
+    def largest(self, topic: str) -> int:
+        """How many bytes a record may have that is written to this topic; 0 if there is no limit."""
+        ...
+
     def append(self, target: TopicPartition, columns: Columns) -> int:
         """Write these records now, without a group; return the next offset."""
         ...

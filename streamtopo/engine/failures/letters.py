@@ -8,6 +8,7 @@ from streamtopo.dead_letters import headers as names
 from streamtopo.engine.failures.left_out import NewLetter
 from streamtopo.engine.failures.tracebacks import name_of, traceback_text
 from streamtopo.errors import FailedRecord
+from streamtopo.records import size_of
 
 
 def letter_of(failed: FailedRecord, topic: str, application: str) -> NewLetter:
@@ -15,6 +16,15 @@ def letter_of(failed: FailedRecord, topic: str, application: str) -> NewLetter:
     told = [(name, text.encode(errors="replace") or None) for name, text in _told(failed, application)]
     partition, time = max(failed.partition, 0), max(failed.timestamp, 0)
     return NewLetter(topic, partition, failed.key, failed.value, time, (*failed.headers, *told))
+
+
+def cut(letter: NewLetter, limit: int | None) -> NewLetter:
+    """If it is larger than its topic accepts, without the end of the value; a header has the number of bytes before."""
+    if limit is None or letter.value is None or size_of(letter.key, letter.value, letter.headers) <= limit:
+        return letter
+    headers = (*letter.headers, (names.CUT, str(len(letter.value)).encode()))
+    room = limit - size_of(letter.key, None, headers)
+    return letter._replace(value=letter.value[: max(0, room)], headers=headers)
 
 
 def _told(failed: FailedRecord, application: str) -> Iterator[tuple[str, str]]:

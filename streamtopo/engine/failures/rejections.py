@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from streamtopo.engine.failures.left_out import LeftOut, NewLetter, TryAgain
-from streamtopo.engine.failures.letters import letter_of
+from streamtopo.engine.failures.letters import cut, letter_of
 from streamtopo.engine.failures.policies import Policies
 from streamtopo.engine.failures.streak import Streak
 from streamtopo.errors import FailedRecord, StepError
@@ -40,6 +40,7 @@ class Rejections:
         topic: str,
         partitions: Callable[[str], int],
         now: Callable[[], float],
+        limits: Mapping[str, int],
     ) -> None:
         """`topic` is that for dead letters, if the answer names no other one."""
         self.counts = Counter[FailureKind]()
@@ -49,6 +50,7 @@ class Rejections:
         self._topic = topic
         self._partitions = partitions
         self._now = now
+        self._limits = limits
         self._known: dict[tuple[str, str], LeftOut] = {}
         """What was left out since the last commit."""
 
@@ -83,7 +85,7 @@ class Rejections:
         for one in left_out:
             if (letter := one.letter) is not None:
                 target = TopicPartition(letter.topic, letter.partition % self._partitions(letter.topic))
-                by_target.setdefault(target, []).append(letter)
+                by_target.setdefault(target, []).append(cut(letter, self._limits.get(letter.topic)))
         for target, letters in by_target.items():
             keys, values, times, headers = zip(*[letter[2:] for letter in letters], strict=True)
             yield target, Columns(list(keys), list(values), list(times), list(headers))

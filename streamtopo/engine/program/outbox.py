@@ -20,6 +20,8 @@ class Outbox:
     def __init__(self, send: Callable[[TopicPartition, Columns], None], count: Callable[[str], int]) -> None:
         self.count = count
         """How many partitions a topic has."""
+        self.limits: dict[str, int] = {}
+        """How many bytes a record may have, for topics that have refused one as too large. To compare takes time."""
         self._send = send
         self._written: dict[str, list[Written]] = {}
 

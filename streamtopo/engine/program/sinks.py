@@ -7,10 +7,10 @@ from functools import partial
 from typing import Any
 
 from streamtopo.engine.program.outbox import Outbox, Written
-from streamtopo.errors import PartitionError
+from streamtopo.errors import PartitionError, SerdeError
 from streamtopo.partitioning import partitions_of
 from streamtopo.processors import RecordContext
-from streamtopo.records import NOTHING, Chunk, ChunkFunction, Columns, within
+from streamtopo.records import NOTHING, Chunk, ChunkFunction, Columns, Headers, size_of, within
 from streamtopo.row_calls import converted, results_of
 from streamtopo.serdes import STR, encoded
 from streamtopo.topology.clocks import Bound, Register
@@ -57,6 +57,9 @@ def _writer(node: SinkNode, outbox: Outbox, keyless: int) -> Callable[[str, Chun
         partitions = partitions_of(node.key.inner_keys(keys), count, keyless)
         if fitting is chunk and node.partitioner is not None:
             fitting, partitions = _chosen(node.partitioner, topic, chunk, count, partitions)
+        if fitting is chunk and (limit := outbox.limits.get(topic)):
+            headers = chunk.headers or [()] * len(chunk)
+            fitting, _ = results_of(partial(_check_size, topic, limit), chunk, keys, values, headers)
         if fitting is chunk:
             outbox.add(topic, Written(Columns(keys, values, chunk.timestamps, chunk.headers), partitions, chunk.order))
         else:
@@ -73,6 +76,12 @@ def noting_times(step: ChunkFunction, latest: Register, bound: Bound) -> ChunkFu
         return step(chunk)
 
     return noting
+
+
+def _check_size(topic: str, limit: int, key: bytes | None, value: bytes | None, headers: Headers) -> None:
+    size = size_of(key, value, headers)
+    if size > limit:
+        raise SerdeError(f'the record has {size:,} bytes; topic "{topic}" takes {limit:,}')
 
 
 def _topic(choose: Callable[..., str], key: Any, value: Any, context: RecordContext) -> str:

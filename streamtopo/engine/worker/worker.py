@@ -29,7 +29,7 @@ from streamtopo.engine.worker.replay import Replay
 from streamtopo.engine.worker.row_memory import RowMemory
 from streamtopo.engine.worker.run import run
 from streamtopo.engine.worker.worker_metrics import WorkerMetrics
-from streamtopo.errors import LogError, SerdeError, StepError
+from streamtopo.errors import LogError, RecordTooLarge, SerdeError, StepError
 from streamtopo.logs import Log, Member, Outcome
 from streamtopo.logs.opening import DEFAULT, open_log
 from streamtopo.records import TopicPartition
@@ -112,6 +112,7 @@ class Worker:
             self._tasks.topics.dead_letters,
             self._tasks.topics.partitions,
             steady,
+            self._tasks.outbox.limits,
         )
         self._replay = Replay(self._tasks, self._rejections.reject, self._pace)
         self._metrics = WorkerMetrics(self._tasks, self._pace, self._rejections, self._repartitions.held_back)
@@ -188,6 +189,12 @@ class Worker:
                 self.begun = self.begun or placed
                 self._metrics.update()
                 return worked
+        except RecordTooLarge as error:
+            limits = self._tasks.outbox.limits
+            if error.topic in limits or not (limit := self.log.largest(error.topic)):
+                raise  # each record is small enough
+            limits[error.topic] = limit  # what was done is undone; when it is done again, the record is found
+            return True
         except LogError:
             self._tasks.check_topics()  # "was deleted" says more than "does not exist"
             raise

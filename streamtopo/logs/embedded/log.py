@@ -83,6 +83,9 @@ class EmbeddedLog:
 
     # -- records
 
+    def largest(self, topic: str) -> int:
+        return 0
+
     def append(self, target: TopicPartition, columns: Columns) -> int:
         batches = encode(columns)
         with self._database.connection() as connection:

@@ -23,6 +23,11 @@ from streamtopo.wall_clock import wall_clock
 _NOTES = TopicPartition("__streamtopo-notes", 0)
 """Short texts, the last one of each name counts. Topics with two underscores are not listed."""
 
+_CLIENT_LIMIT, _BROKER_LIMIT = 1_000_000, "1048588"
+"""The defaults of librdkafka and of brokers."""
+_AROUND = 500
+"""Bytes, and some more."""
+
 
 class KafkaLog:
     one_machine = False
@@ -55,6 +60,12 @@ class KafkaLog:
     def delete(self, topic: str) -> None:
         self._admin.topics.delete(topic)
         self._partitions.forget(topic)
+
+    def largest(self, topic: str) -> int:
+        """The client's limit, or that of the topic. Both count what is around the record in a batch of its own."""
+        of_client = int(self._settings.producer().get("message.max.bytes", _CLIENT_LIMIT))
+        of_topic = int(self._admin.topics.existing(topic).setting("max.message.bytes", _BROKER_LIMIT))
+        return min(of_client, of_topic) - _AROUND
 
     # -- records
 

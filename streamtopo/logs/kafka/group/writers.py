@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from streamtopo.errors import LogError
+from streamtopo.errors import LogError, RecordTooLarge
 from streamtopo.logs import CommitResult, Outcome
 from streamtopo.logs.kafka.admin.groups import client_partitions
 from streamtopo.logs.kafka.errors import PURGED, ClientErrors, error_of, explained, reason_of
@@ -44,6 +44,8 @@ class _Delivered:
         self.sent: set[TopicPartition] = set()
         self.ends: dict[TopicPartition, int] = {}
         self.failure: str = ""
+        self.too_large: str | None = None
+        """The topic of a record that was refused as too large."""
 
     def last(self, error: Any, message: Any) -> None:
         """Called for the last record of a chunk for a partition."""
@@ -58,6 +60,11 @@ class _Delivered:
         if error is not None and not self.failure and error.code() not in PURGED:  # those follow from another failure
             target = TopicPartition(message.topic(), message.partition())
             self.failure = f"a record for {target} was not written: {reason_of(error)}"
+            self.too_large = target.topic if error.code() == KafkaError.MSG_SIZE_TOO_LARGE else None
+
+    def check_size(self) -> None:
+        if self.too_large is not None:
+            raise RecordTooLarge(self.failure, self.too_large)
 
 
 class TransactionalWriter:
@@ -82,7 +89,7 @@ class TransactionalWriter:
             produce(self._producer, target, columns, self._delivered.last)
         except KafkaException as error:
             if not over(error_of(error)):
-                raise LogError(f"a record cannot be written to {target}: {reason_of(error_of(error))}") from error
+                raise _unwritten(target, error) from error
             self._broken = reason_of(error_of(error))
 
     def announce(self, positions: Mapping[TopicPartition, Position], consumer: Any) -> None:
@@ -107,6 +114,7 @@ class TransactionalWriter:
             check_length(error_of(error), positions)
             return self._refused(error, Outcome.NOT_DONE)
         if self._broken:  # checked only now: if the announcement failed, it has raised a better reason
+            self._delivered.check_size()
             return CommitResult(Outcome.NOT_DONE, reason=self._delivered.failure or self._broken)
         try:
             self._producer.commit_transaction(_COMMIT)
@@ -171,7 +179,14 @@ class TransactionalWriter:
     def _refused(self, error: KafkaException, outcome: Outcome) -> CommitResult:
         with suppress(KafkaException):  # the same error again
             self._producer.poll(0)
+        self._delivered.check_size()
         return CommitResult(outcome, reason=self._delivered.failure or reason_of(error_of(error)))
+
+
+def _unwritten(target: TopicPartition, error: KafkaException) -> LogError:
+    text = f"a record cannot be written to {target}: {reason_of(error_of(error))}"
+    too_large = error_of(error).code() == KafkaError.MSG_SIZE_TOO_LARGE
+    return RecordTooLarge(text, target.topic) if too_large else LogError(text)
 
 
 def over(error: Any) -> bool:
@@ -203,12 +218,15 @@ class AtLeastOnceWriter:
         """They are committed only after all records were delivered."""
 
     def send(self, target: TopicPartition, columns: Columns) -> None:
-        with explained(f"write to {target}"):
+        try:
             produce(self._producer, target, columns, self._delivered.last, others=self._delivered.other)
+        except KafkaException as error:
+            raise _unwritten(target, error) from error
         self._producer.poll(0)
 
     def commit(self, positions: Mapping[TopicPartition, Position], consumer: Any) -> CommitResult:
         left = self._producer.flush(_COMMIT)
+        self._delivered.check_size()
         if left or self._delivered.failure:
             return CommitResult(Outcome.NOT_DONE, reason=self._delivered.failure or f"{left} records were not written")
         try:

@@ -130,7 +130,11 @@ class RoundEntry:
         self.task.context.leave_out(failures.keys())
 
     def _failed(self, part: InputRows, place: int, failure: Failure) -> FailedRecord:
-        stage: Stage = "produce" if failure.node in self.task.program.sinks else "step"
+        stage: Stage = "step"
+        if failure.node in self.task.program.sinks:
+            stage = "produce"
+        elif failure.node == part.input.source.name:
+            stage = "decode"
         attempts = self.task.setbacks.attempts(part.input.partition, part.rows.offsets[place])
         return part.input.failed(failure.node, failure.__cause__ or failure, part.rows, place, stage, attempts)
 

@@ -7,7 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from streamtopo.engine.task.inputs import Input, InputRows
+from streamtopo.engine.program.stations import Failure
+from streamtopo.engine.task.inputs import Input, InputRows, Rows
 from streamtopo.records import Chunk, Order, TopicPartition, interleave, latest_so_far, within
 from streamtopo.topology.clocks import OperatorClock, not_past
 from streamtopo.windows import FOREVER
@@ -32,7 +33,7 @@ class Round:
 
     def raw(self) -> Round:
         """The round without its decoded values, which would only use memory until the commit."""
-        parts = tuple(part._replace(rows=part.rows._replace(keys=[], values=[])) for part in self.parts)
+        parts = tuple(part._replace(rows=part.rows.undecoded()) for part in self.parts)
         return replace(self, parts=parts)
 
     def chunks(self, *, fresh: bool, ordered: bool, paths: bool) -> dict[str, Chunk]:
@@ -40,7 +41,7 @@ class Round:
         by_source: dict[str, list[Chunk]] = {}
         for part, numbers in zip(self.parts, self.numbers, strict=True):
             source = part.input.source
-            rows = part.rows.fresh(source) if fresh else part.rows
+            rows = _decoded_again(part) if fresh or not part.rows.decoded else part.rows
             order: list[Order] | None = None
             if ordered or len(self.parts) > 1:
                 order = [(number,) for number in numbers] if paths else list(numbers)
@@ -99,6 +100,13 @@ class Round:
             times = [at for at, number in zip(followed, numbers, strict=True) if number not in left_out]
             time = max(time, *times, -1)
         return time
+
+
+def _decoded_again(part: InputRows) -> Rows:
+    try:
+        return part.rows.fresh(part.input.source)
+    except Exception as error:  # the first time it was possible
+        raise Failure(part.input.source.name, error) from error
 
 
 def take(

@@ -254,7 +254,7 @@ class Task:
     def committed(self) -> None:
         for state in self.states.values():
             state.committed()
-        self.setbacks.left_out = []
+        self.setbacks.committed()
         for one in self.inputs.values():
             one.rejected = [failed for failed in one.rejected if failed.offset >= one.place.offset]
         self.progress.commit()

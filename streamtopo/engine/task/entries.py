@@ -101,7 +101,7 @@ class RoundEntry:
                 except TryAgain as again:
                     done = self.round.part(0, start) if start else None
                     return Halt(done, self.round.part(start, size), again)
-                self.task.passed(part)
+                self.task.pass_over(part)
             _punctuate_each_carefully(self.task, reject)
         return None
 

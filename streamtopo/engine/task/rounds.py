@@ -60,12 +60,12 @@ class Round:
                 found[number] = part, place
         return found
 
-    def times(self, clock: OperatorClock, left_out: Collection[int] = ()) -> list[int]:
+    def times(self, clock: OperatorClock, horizon: int, left_out: Collection[int] = ()) -> list[int]:
         """For each number, the stream time of the task when that row is processed; the clock has it at the start."""
         raw = [part.rows.timestamps[place] for part, place in self.rows_by_number()]
         for number in left_out:
             raw[number] = -1
-        return not_past(latest_so_far(within(raw, self.bound), clock.seen), max(clock.bound.horizon, clock.time))
+        return not_past(latest_so_far(within(raw, self.bound), clock.seen), max(horizon, clock.time))
 
     def part(self, start: int, stop: int) -> Round:
         """The rows with these numbers as a round of their own."""
@@ -90,16 +90,20 @@ class Round:
                 return part, place
         raise AssertionError("each number of a round has its row")
 
-    def time_without(self, left_out: Collection[int]) -> int:
-        """The largest timestamp of the other rows that clocks follow, or -1."""
-        if all(part.rows.timestamps[place] < self.time for part, place in map(self.place, left_out)):
-            return self.time
-        time = -1
+    def times_without(self, left_out: Collection[int]) -> list[int]:
+        """For each part, the largest timestamp of the other rows that clocks follow, or -1."""
+        if not left_out:
+            return [part.time for part in self.parts]
+        latest = [part for part, place in map(self.place, left_out) if part.rows.timestamps[place] >= part.time]
+        times = []
         for part, numbers in zip(self.parts, self.numbers, strict=True):
+            if not any(part is one for one in latest):
+                times.append(part.time)
+                continue
             followed = within(part.rows.timestamps, self.bound)
-            times = [at for at, number in zip(followed, numbers, strict=True) if number not in left_out]
-            time = max(time, *times, -1)
-        return time
+            kept = [at for at, number in zip(followed, numbers, strict=True) if number not in left_out]
+            times.append(max(kept, default=-1))
+        return times
 
 
 def _decoded_again(part: InputRows) -> Rows:

@@ -115,12 +115,12 @@ class StepError(StreamtopoError):
         self.__cause__ = failed.cause
 
 
-def told(write: Callable[[BaseException], str], error: BaseException) -> str:
-    """What str or repr write about an error. Classes of users may have their own, which may fail."""
+def told(write: Callable[[object], str], thing: object) -> str:
+    """What str or repr write about an error or a value. Classes of users may have their own, which may fail."""
     try:
-        return write(error)
+        return write(thing)
     except Exception:
-        return f"{type(error).__name__}, <{write.__name__}() failed>"
+        return f"{type(thing).__name__}, <{write.__name__}() failed>"
 
 
 def _text(key: bytes) -> str:

@@ -92,6 +92,25 @@ def test_the_record_that_moves_time_may_fail_too() -> None:
     assert len(driver.dead_letters()) == 2
 
 
+class Unwritable(dict[str, Any]):
+    def __repr__(self) -> str:
+        raise RuntimeError("there is no text")
+
+
+def test_rows_that_look_alike_are_counted_one_by_one() -> None:
+    def fail(value: Any) -> int:
+        raise ValueError("always")
+
+    builder = StreamsBuilder("counts")
+    grouped = builder.stream("in", key=str, value=int).group_by_key()
+    counts = grouped.windowed_by(Windows.tumbling("10ms"), emit="on_close").count(name="counts").to_stream()
+    alike = counts.map(lambda window, count: ("same", Unwritable()), key=str, value=dict)
+    alike.map_values(fail, value=int).to("out")
+    driver = Driver(builder, on_error="dead_letter")
+    driver.send_all([DriverRecord("in", key, 1, time) for key, time in [("a", 0), ("b", 0), ("a", 10), ("a", 20)]])
+    assert (driver.worker.metrics().dead_letters, len(driver.dead_letters())) == (3, 3)
+
+
 # -- records that fail do not move any time
 
 

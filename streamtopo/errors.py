@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -114,12 +115,20 @@ class StepError(StreamtopoError):
     """A step failed. The message names the node and the record; the original error is the cause."""
 
     def __init__(self, failed: FailedRecord, hint: str = "") -> None:
-        reason = str(failed.cause) if isinstance(failed.cause, StreamtopoError) else repr(failed.cause)
+        reason = told(str if isinstance(failed.cause, StreamtopoError) else repr, failed.cause)
         key = "" if failed.key is None else f"the record's key is {_text(failed.key):.80}"
         message = f"{failed.step} failed on {failed.place}: {reason}"
         super().__init__("; ".join(filter(None, [message, key, hint])))
         self.failed = failed
         self.__cause__ = failed.cause
+
+
+def told(write: Callable[[object], str], thing: object) -> str:
+    """What str or repr write about an error or a value. Classes of users may have their own, which may fail."""
+    try:
+        return write(thing)
+    except Exception:
+        return f"{type(thing).__name__}, <{write.__name__}() failed>"
 
 
 def _text(key: bytes) -> str:

@@ -96,8 +96,8 @@ def answer_of(given: AnswerLike) -> Answer:
     """
     if isinstance(given, Answer):
         return given
-    name, _, rest = str(given).replace("_", "-", 1).partition(":")
-    match name, rest:
+    name, _, rest = str(given).partition(":")
+    match name.replace("_", "-"), rest:
         case ("fail", ""):
             return Fail()
         case ("skip", ""):

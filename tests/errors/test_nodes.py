@@ -11,7 +11,7 @@ import streamtopo
 from streamtopo import KStream, KTable, StreamsBuilder, Topology, Windows, dead_letter, retry
 from streamtopo.errors import ConfigError
 from streamtopo.settings.on_error import Skip
-from streamtopo.testing import Driver
+from streamtopo.testing import Driver, DriverRecord
 
 
 def stream_of(builder: StreamsBuilder, topic: str = "in") -> KStream:
@@ -123,3 +123,14 @@ def test_a_global_table_has_its_own_answer() -> None:
 def test_a_wrong_answer_is_an_error_at_once() -> None:
     with pytest.raises(ConfigError, match=r"on_error is 'maybe'; give fail, skip, dead-letter or retry"):
         stream_of(StreamsBuilder("app")).map_values(abs, on_error="maybe")
+
+
+def test_what_a_partitioner_changes_in_place_is_not_written_if_it_fails_on_another_record() -> None:
+    def choose(topic: str, key: str, value: list[int], count: int) -> None:
+        value.append(1 // value[0])
+
+    builder = StreamsBuilder("lists")
+    builder.stream("in", key=str, value=list).to("out", partitioner=choose)
+    driver = Driver(builder, on_error="skip")
+    driver.send_all([DriverRecord("in", "k", [number], 0) for number in (1, 0, 2)])
+    assert [value for _, value in driver.read("out")] == [[1], [2]]

@@ -130,6 +130,14 @@ def test_a_function_that_fails_stops_the_worker(decide: Any) -> None:
         send(driver_of(decide), 0)
 
 
+@pytest.mark.parametrize("text", ["dead-letter:bad_ones", "dead_letter:bad_ones", "retry:1:1s:dead_letter:bad_ones"])
+def test_an_option_names_another_topic(text: str) -> None:
+    driver = driver_of(text)
+    send(driver, 0)
+    driver.advance(wall_clock_ms=1000)
+    assert len(driver.dead_letters("bad_ones")) == 1
+
+
 def test_a_function_names_another_topic() -> None:
     driver = driver_of(lambda failed: dead_letter("bad"))
     send(driver, 0)

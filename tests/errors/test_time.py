@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from streamtopo import StreamsBuilder, Windows
+from streamtopo import Processor, Record, StreamsBuilder, Windows
 from streamtopo.dsl.tables.suppress import until_window_closes
 from streamtopo.errors import StepError
-from streamtopo.testing import Driver
+from streamtopo.testing import Driver, DriverRecord
+from streamtopo.timestamps import Timestamp
 
 
 def not_two(value: Any) -> Any:
@@ -89,3 +90,79 @@ def test_the_record_that_moves_time_may_fail_too() -> None:
     assert driver.read("also") == [("k", 1)] * 4
     assert driver.read("out") == [("k", 1)]
     assert len(driver.dead_letters()) == 2
+
+
+class Unwritable(dict[str, Any]):
+    def __repr__(self) -> str:
+        raise RuntimeError("there is no text")
+
+
+def test_rows_that_look_alike_are_counted_one_by_one() -> None:
+    def fail(value: Any) -> int:
+        raise ValueError("always")
+
+    builder = StreamsBuilder("counts")
+    grouped = builder.stream("in", key=str, value=int).group_by_key()
+    counts = grouped.windowed_by(Windows.tumbling("10ms"), emit="on_close").count(name="counts").to_stream()
+    alike = counts.map(lambda window, count: ("same", Unwritable()), key=str, value=dict)
+    alike.map_values(fail, value=int).to("out")
+    driver = Driver(builder, on_error="dead_letter")
+    driver.send_all([DriverRecord("in", key, 1, time) for key, time in [("a", 0), ("b", 0), ("a", 10), ("a", 20)]])
+    assert (driver.worker.metrics().dead_letters, len(driver.dead_letters())) == (3, 3)
+
+
+# -- records that fail do not move any time
+
+
+def test_tasks_after_a_repartition_do_not_hear_of_their_times() -> None:
+    builder = StreamsBuilder("counts")
+    stream = builder.stream("in", key=str, value=int).map_values(not_two)
+    windows = stream.group_by(lambda key, value: "all", key=str).windowed_by(Windows.tumbling("10ms"), emit="on_close")
+    counts = windows.count(name="counts").to_stream()
+    counts.map(lambda window, count: (window.key, [window.start, count]), key=str, value=list).to("out")
+    driver = Driver(builder, on_error="skip", partitions=2, origin_idle="1h")
+    for value, time, partition in [(1, 1, 0), (2, 1000, 0), (1, 1, 1), (1, 50, 1), (1, 5, 0), (1, 60, 0), (1, 60, 1)]:
+        driver.send("in", value, key="k", timestamp=time, partition=partition)
+    assert driver.read("out") == [("all", [0, 3]), ("all", [50, 1])]
+
+
+def test_the_time_of_their_partition_stays() -> None:
+    builder = StreamsBuilder("times")
+    at = Timestamp("at", invalid="partition_time")
+    builder.stream("in", value=dict, timestamp=at).peek(lambda key, value: not_two(value["number"])).to("out")
+    driver = Driver(builder, on_error="skip")
+    for number, time in [(1, 10), (2, 1000), (3, -1)]:
+        driver.send("in", {"number": number, "at": time})
+    assert [record.timestamp for record in driver.records("out")] == [10, 10]
+
+
+class Times(Processor):
+    """Adds the stream time that it sees."""
+
+    def process(self, record: Record) -> None:
+        self.context.forward(record.with_value([record.value, self.context.current_stream_time_ms()]))
+
+
+def test_processors_see_the_time_of_a_record_that_closes_a_window_whose_result_fails() -> None:
+    builder = StreamsBuilder("counts")
+    stream = builder.stream("in", key=str, value=int)
+    counts = stream.group_by_key().windowed_by(Windows.tumbling("10ms"), emit="on_close").count(name="counts")
+    counts.to_stream().map(lambda window, count: (window.key, not_two(count)), key=str, value=int).to("out")
+    stream.process_values(Times, value=list).to("times")
+    driver = Driver(builder, on_error="skip")
+    send(driver, 1, 11, 12, 25)
+    assert [value for _, value in driver.read("times")] == [[1, 1], [1, 11], [1, 12], [1, 25]]
+
+
+def test_processors_do_not_see_their_times_if_a_function_that_chooses_the_topic_has_seen_the_records() -> None:
+    def choose(key: str, value: int, context: Any) -> str:
+        not_two(value)
+        return "out"
+
+    builder = StreamsBuilder("times")
+    stream = builder.stream("in", key=str, value=int)
+    stream.to(choose)
+    stream.process_values(Times, value=list).to("times")
+    driver = Driver(builder, on_error="skip")
+    driver.send_all([DriverRecord("in", "k", value, time) for value, time in [(1, 10), (2, 1000), (3, 20)]])
+    assert [value for _, value in driver.read("times")] == [[1, 10], [3, 20]]

@@ -97,7 +97,7 @@ def test_compacted_batches_keep_their_offsets(log: EmbeddedLog, read: Read) -> N
 def test_compressed_batches_are_read(log: EmbeddedLog, read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
     compressed = pa.ipc.IpcWriteOptions(compression="lz4")
     plain = pa.ipc.new_stream
-    monkeypatch.setattr(pa.ipc, "new_stream", lambda sink, schema: plain(sink, schema, options=compressed))
+    monkeypatch.setattr(pa.ipc, "new_stream", lambda sink, schema, options: plain(sink, schema, options=compressed))
     log.append(T0, rows(*[b"the same value again and again" * 10] * 1000))
     assert read().where(F.length("value") == 300).count() == 1000
 

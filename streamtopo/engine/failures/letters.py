@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from streamtopo.dead_letters import headers as names
 from streamtopo.engine.failures.left_out import NewLetter
 from streamtopo.engine.failures.tracebacks import name_of, traceback_text
-from streamtopo.errors import FailedRecord
+from streamtopo.errors import FailedRecord, told
 from streamtopo.records import size_of
 
 
@@ -29,7 +29,7 @@ def cut(letter: NewLetter, limit: int | None) -> NewLetter:
 
 def _told(failed: FailedRecord, application: str) -> Iterator[tuple[str, str]]:
     yield names.EXCEPTION, name_of(failed.cause)
-    yield names.MESSAGE, str(failed.cause)
+    yield names.MESSAGE, told(str, failed.cause)
     yield names.STACKTRACE, traceback_text(failed.cause)
     if failed.topic is not None:
         yield names.TOPIC, failed.topic

@@ -18,8 +18,6 @@ class Retrying(NamedTuple):
 
     partition: TopicPartition
     offset: int
-    attempts: int
-    """How often it was tried."""
     at: float
     """When to try it again, by the steady clock."""
 
@@ -30,6 +28,8 @@ class Setbacks:
         """Since the last commit."""
         self._now = now
         self._retrying: Retrying | None = None
+        self._attempts: dict[tuple[TopicPartition, int], int] = {}
+        """How often records were tried. One that has passed may still fail when caches are flushed, before a commit."""
         self._rounds = 0
 
     # -- records that are left out
@@ -50,10 +50,17 @@ class Setbacks:
     def round_done(self) -> None:
         self._rounds -= 1
 
+    def committed(self) -> None:
+        """All that was done is durable. The record that is tried again, if there is one, is not done."""
+        self.left_out = []
+        waits = self._retrying and self._retrying[:2]
+        self._attempts = {record: tried for record, tried in self._attempts.items() if record == waits}
+
     # -- a record that is tried again
 
     def retry(self, partition: TopicPartition, offset: int, again: TryAgain) -> None:
-        self._retrying = Retrying(partition, offset, again.attempts, again.at)
+        self._retrying = Retrying(partition, offset, again.at)
+        self._attempts[partition, offset] = again.attempts
 
     @property
     def retrying(self) -> bool:
@@ -66,8 +73,7 @@ class Setbacks:
 
     def attempts(self, partition: TopicPartition, offset: int) -> int:
         """How often this record was tried, with this time."""
-        tried = self._retrying
-        return 1 + (tried.attempts if tried is not None and tried[:2] == (partition, offset) else 0)
+        return 1 + self._attempts.get((partition, offset), 0)
 
     def limit(self, usual: int, first: Callable[[TopicPartition], int | None]) -> int:
         """How many rows the next round may have; `first` gives the offset of the first row that waits in an input."""

@@ -8,9 +8,12 @@ from functools import lru_cache
 from types import CodeType
 
 from streamtopo.engine.tracebacks import is_engine
+from streamtopo.errors import told
 
 _BECAUSE = "\nThe above exception was the direct cause of the following exception:\n\n"
 _DURING = "\nDuring handling of the above exception, another exception occurred:\n\n"
+_MANY = 100
+"""Of a longer chain of errors, the last ones are written."""
 
 
 def name_of(error: BaseException) -> str:
@@ -21,19 +24,32 @@ def name_of(error: BaseException) -> str:
 
 def traceback_text(error: BaseException) -> str:
     """As Python prints it. Python takes longer for that than the engine for many records."""
-    before = ""
+    parts, seen = [_alone(error)], {id(error)}
+    while (before := _before(error)) is not None and id(before[0]) not in seen and len(seen) < _MANY:
+        error, between = before
+        seen.add(id(error))
+        parts += [between, _alone(error)]
+    return "".join(reversed(parts))
+
+
+def _before(error: BaseException) -> tuple[BaseException, str] | None:
+    """The error that led to this one, and what is written between them. It may be one that comes after it, too."""
     if error.__cause__ is not None:
-        before = traceback_text(error.__cause__) + _BECAUSE
-    elif error.__context__ is not None and not error.__suppress_context__:
-        before = traceback_text(error.__context__) + _DURING
+        return error.__cause__, _BECAUSE
+    if error.__context__ is not None and not error.__suppress_context__:
+        return error.__context__, _DURING
+    return None
+
+
+def _alone(error: BaseException) -> str:
     frames = "".join([_frame(code, line) for code, line in _frames(error)])
-    return before + ("Traceback (most recent call last):\n" if frames else "") + frames + _last(error)
+    return ("Traceback (most recent call last):\n" if frames else "") + frames + _last(error)
 
 
 def _last(error: BaseException) -> str:
     if isinstance(error, SyntaxError | BaseExceptionGroup) or hasattr(error, "__notes__"):
         return "".join(traceback.format_exception_only(error))
-    text = str(error)
+    text = told(str, error)
     return f"{name_of(error)}: {text}\n" if text else f"{name_of(error)}\n"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -55,15 +56,18 @@ def _writer(node: SinkNode, outbox: Outbox, keyless: int) -> Callable[[str, Chun
             fitting, values = converted(encode_values, chunk, chunk.values)
         count = outbox.count(topic)
         partitions = partitions_of(node.key.inner_keys(keys), count, keyless)
-        if fitting is chunk and node.partitioner is not None:
-            fitting, partitions = _chosen(node.partitioner, topic, chunk, count, partitions)
         if fitting is chunk and (limit := outbox.limits.get(topic)):
             headers = chunk.headers or [()] * len(chunk)
             fitting, _ = results_of(partial(_check_size, topic, limit), chunk, keys, values, headers)
-        if fitting is chunk:
-            outbox.add(topic, Written(Columns(keys, values, chunk.timestamps, chunk.headers), partitions, chunk.order))
-        else:
+        if fitting is not chunk:
             write(topic, fitting)  # rows were left out
+            return
+        written = replace(chunk, keys=keys, values=values)
+        if node.partitioner is not None:
+            # It may change values in place, so they are not encoded again if it fails on some.
+            written, partitions = _chosen(node.partitioner, topic, chunk, written, count, partitions)
+        columns = Columns(written.keys, written.values, written.timestamps, written.headers)
+        outbox.add(topic, Written(columns, partitions, written.order))
 
     return write
 
@@ -92,8 +96,10 @@ def _topic(choose: Callable[..., str], key: Any, value: Any, context: RecordCont
 
 
 def _chosen(
-    partitioner: Partitioner, topic: str, chunk: Chunk, count: int, usual: list[int]
+    partitioner: Partitioner, topic: str, chunk: Chunk, written: Chunk, count: int, usual: list[int]
 ) -> tuple[Chunk, list[int]]:
+    """What is written of the rows that it does not fail on, and their partitions."""
+
     def choose(key: Any, value: Any, otherwise: int) -> int:
         chosen = partitioner(topic, key, value, count)
         if chosen is None:
@@ -104,4 +110,4 @@ def _chosen(
             )
         return chosen
 
-    return results_of(choose, chunk, chunk.keys, chunk.values, usual)
+    return results_of(choose, written, chunk.keys, chunk.values, usual)

@@ -68,7 +68,7 @@ class TaskContext:
 
     def leave_out(self, numbers: Collection[int]) -> None:
         """These rows of the round do not move stream time."""
-        self._left_out = numbers
+        self._left_out, self._rows = numbers, None
 
     def end(self) -> None:
         self._round = self._rows = None
@@ -173,7 +173,8 @@ class TaskContext:
 
     def _numbered(self, round: Round) -> tuple[list[tuple[InputRows, int]], list[int]]:
         if self._rows is None:
-            self._rows = round.rows_by_number(), round.times(self._progress.stream_time, self._left_out)
+            times = round.times(self._progress.stream_time, self._horizons.of_records, self._left_out)
+            self._rows = round.rows_by_number(), times
         return self._rows
 
     def _record_context(self, chunk: Chunk, place: int) -> RecordContext:

@@ -14,7 +14,7 @@ from streamtopo.engine.task.horizons import Ages
 from streamtopo.engine.task.inputs import InputRows
 from streamtopo.engine.task.rounds import Round
 from streamtopo.engine.task.task import Task
-from streamtopo.errors import FailedRecord, Stage, StepError
+from streamtopo.errors import FailedRecord, Stage, StepError, told
 from streamtopo.row_calls import FailedRow
 
 _PARTS, _FEW = 4, 8
@@ -101,7 +101,7 @@ class RoundEntry:
                 except TryAgain as again:
                     done = self.round.part(0, start) if start else None
                     return Halt(done, self.round.part(start, size), again)
-                self.task.passed(part)
+                self.task.pass_over(part)
             _punctuate_each_carefully(self.task, reject)
         return None
 
@@ -114,7 +114,10 @@ class RoundEntry:
 
         if (failure := self.task.attempt(run)) is not None:
             return failure
-        _pass_time(self.task, self.task.follow_horizon, "what is due at the time of a record", reject)
+        (part,) = single.parts
+        topic, partition = part.input.partition
+        call = f"what is due at the time of a record ({topic}/{partition} offset {part.rows.offsets[0]})"
+        _pass_time(self.task, self.task.follow_horizon, call, reject)
         return None
 
     def _leave_out(self, single: Round, failure: Failure, reject: Reject) -> None:
@@ -130,7 +133,11 @@ class RoundEntry:
         self.task.context.leave_out(failures.keys())
 
     def _failed(self, part: InputRows, place: int, failure: Failure) -> FailedRecord:
-        stage: Stage = "produce" if failure.node in self.task.program.sinks else "step"
+        stage: Stage = "step"
+        if failure.node in self.task.program.sinks:
+            stage = "produce"
+        elif failure.node == part.input.source.name:
+            stage = "decode"
         attempts = self.task.setbacks.attempts(part.input.partition, part.rows.offsets[place])
         return part.input.failed(failure.node, failure.__cause__ or failure, part.rows, place, stage, attempts)
 
@@ -199,7 +206,8 @@ class HorizonEntry:
     def run_carefully(self, reject: Reject) -> Halt | None:
         """If it fails, clocks are where they were. They follow when the horizon moves on, or a record comes."""
         follow = partial(self.task.follow_horizon, self.ages)
-        _pass_time(self.task, follow, "closing windows after the tasks before it got further", reject)
+        call = f"closing windows after the tasks before it got further than {self.task.progress.time}"
+        _pass_time(self.task, follow, call, reject)
         _punctuate_each_carefully(self.task, reject)
         return None
 
@@ -238,7 +246,8 @@ def _pass_time(task: Task, move: Callable[..., None], call: str, reject: Reject)
     known = len(task.setbacks.left_out)
 
     def leave_out(node: str, row: FailedRow) -> None:
-        what = f"{call}: key {row.key!r:.100}, value {row.value!r:.300}"
+        number = len(task.setbacks.left_out) - known + 1  # rows may be equal, but each of them counts
+        what = f"{call}, row {number}: key {told(repr, row.key):.10000}, value {told(repr, row.value):.100000}"
         try:
             task.setbacks.leave_out(FailedRecord(node, row.error, str(task.id), call=what), reject)
         except StepError as stop:

@@ -157,6 +157,8 @@ class Horizons:
         self.held_since: float | None = None
         """By the steady clock, since when there have been rows past the stream time, and it has not moved."""
         self._held_at = -1
+        self._held_back: int | None = None
+        """The bound of the task, while all are held."""
         self._add(frozenset(self._inputs), self.whole)
 
     def read(self, source: str, partition: TopicPartition, place: Place) -> None:
@@ -200,13 +202,20 @@ class Horizons:
     def held(self) -> Iterator[None]:
         """In this block all clocks stay where they are."""
         before = {horizon: horizon.bound.horizon for horizon in self._horizons.values()}
+        self._held_back = self.whole.horizon
         for horizon in before:
             horizon.bound.horizon = -1
         try:
             yield
         finally:
+            self._held_back = None
             for horizon, time in before.items():
                 horizon.bound.horizon = time
+
+    @property
+    def of_records(self) -> int:
+        """How far records move the time that processors see. It is not held."""
+        return self.whole.horizon if self._held_back is None else self._held_back
 
     def note(self, stream_time: OperatorClock, now: float) -> None:
         """Remember since when stream time is held back."""

@@ -39,6 +39,13 @@ class Rows(NamedTuple):
     def size(self) -> int:
         return len(self.offsets)
 
+    @property
+    def decoded(self) -> bool:
+        return len(self.keys) == self.size
+
+    def undecoded(self) -> Rows:
+        return self._replace(keys=[], values=[])
+
     def slice(self, rows: slice) -> Rows:
         return self._each(lambda column: column[rows])
 
@@ -73,6 +80,8 @@ def join_rows(several: list[Rows]) -> Rows:
     several = [rows for rows in several if rows.size]
     if len(several) < 2:
         return several[0] if several else NO_ROWS
+    if not all(rows.decoded for rows in several):
+        several = [rows.undecoded() for rows in several]
     if any(rows.headers is not None for rows in several):
         several = [rows._replace(headers=rows.headers or [()] * rows.size) for rows in several]
     columns = [_end_to_end(columns) for columns in zip(*(rows[:-1] for rows in several), strict=True)]
@@ -124,8 +133,8 @@ class Input:
         self.retry_at: float | None = None
         """When, by the steady clock."""
         self._careful = 0
-        self._attempts = 0
-        """How often the first record of `unread` was tried."""
+        self._tried = -1, 0
+        """The offset of the record that was tried again last, and how often it was tried."""
         self._task = task
         self._left_out = left_out
         self._ahead = ahead
@@ -180,8 +189,8 @@ class Input:
             self.place.move(self.fetched)
 
     def put_back(self, rows: Rows) -> None:
-        """These were taken, but could not be processed; they come first again."""
-        self.waiting = join_rows([rows.fresh(self.source), self.waiting])
+        """These were taken, but could not be processed; they come first again. They are decoded in their round."""
+        self.waiting = join_rows([rows.undecoded(), self.waiting])
 
     def take(self, count: int, bound: int = FOREVER) -> InputRows:
         """The next rows. Clocks do not follow rows past the bound."""
@@ -260,16 +269,17 @@ class Input:
 
     def _may_leave_out(self, error: Exception, rows: Rows, place: int, reject: Reject) -> bool:
         """A method of its own: frames of the traceback must not refer to the record, or all rows stay in memory."""
-        failed = self.failed(self.source.name, error, rows, place, "decode", self._attempts + 1)
+        offset, attempts = self._tried
+        attempts = 1 + (attempts if offset == rows.offsets[place] else 0)
+        failed = self.failed(self.source.name, error, rows, place, "decode", attempts)
         try:
             self.rejected.append(reject(failed))
         except StepError as fatal:
             self.poison, self.fetched = fatal, failed.offset
             return False
         except TryAgain as again:
-            self._attempts, self.retry_at, self.fetched = again.attempts, again.at, failed.offset
+            self._tried, self.retry_at, self.fetched = (failed.offset, again.attempts), again.at, failed.offset
             return False
-        self._attempts = 0
         return True
 
     def _partition_time(self, latest: int) -> int:

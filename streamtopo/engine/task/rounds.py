@@ -7,7 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from streamtopo.engine.task.inputs import Input, InputRows
+from streamtopo.engine.program.stations import Failure
+from streamtopo.engine.task.inputs import Input, InputRows, Rows
 from streamtopo.records import Chunk, Order, TopicPartition, interleave, latest_so_far, within
 from streamtopo.topology.clocks import OperatorClock, not_past
 from streamtopo.windows import FOREVER
@@ -32,7 +33,7 @@ class Round:
 
     def raw(self) -> Round:
         """The round without its decoded values, which would only use memory until the commit."""
-        parts = tuple(part._replace(rows=part.rows._replace(keys=[], values=[])) for part in self.parts)
+        parts = tuple(part._replace(rows=part.rows.undecoded()) for part in self.parts)
         return replace(self, parts=parts)
 
     def chunks(self, *, fresh: bool, ordered: bool, paths: bool) -> dict[str, Chunk]:
@@ -40,7 +41,7 @@ class Round:
         by_source: dict[str, list[Chunk]] = {}
         for part, numbers in zip(self.parts, self.numbers, strict=True):
             source = part.input.source
-            rows = part.rows.fresh(source) if fresh else part.rows
+            rows = _decoded_again(part) if fresh or not part.rows.decoded else part.rows
             order: list[Order] | None = None
             if ordered or len(self.parts) > 1:
                 order = [(number,) for number in numbers] if paths else list(numbers)
@@ -59,12 +60,12 @@ class Round:
                 found[number] = part, place
         return found
 
-    def times(self, clock: OperatorClock, left_out: Collection[int] = ()) -> list[int]:
+    def times(self, clock: OperatorClock, horizon: int, left_out: Collection[int] = ()) -> list[int]:
         """For each number, the stream time of the task when that row is processed; the clock has it at the start."""
         raw = [part.rows.timestamps[place] for part, place in self.rows_by_number()]
         for number in left_out:
             raw[number] = -1
-        return not_past(latest_so_far(within(raw, self.bound), clock.seen), max(clock.bound.horizon, clock.time))
+        return not_past(latest_so_far(within(raw, self.bound), clock.seen), max(horizon, clock.time))
 
     def part(self, start: int, stop: int) -> Round:
         """The rows with these numbers as a round of their own."""
@@ -89,16 +90,27 @@ class Round:
                 return part, place
         raise AssertionError("each number of a round has its row")
 
-    def time_without(self, left_out: Collection[int]) -> int:
-        """The largest timestamp of the other rows that clocks follow, or -1."""
-        if all(part.rows.timestamps[place] < self.time for part, place in map(self.place, left_out)):
-            return self.time
-        time = -1
+    def times_without(self, left_out: Collection[int]) -> list[int]:
+        """For each part, the largest timestamp of the other rows that clocks follow, or -1."""
+        if not left_out:
+            return [part.time for part in self.parts]
+        latest = [part for part, place in map(self.place, left_out) if part.rows.timestamps[place] >= part.time]
+        times = []
         for part, numbers in zip(self.parts, self.numbers, strict=True):
+            if not any(part is one for one in latest):
+                times.append(part.time)
+                continue
             followed = within(part.rows.timestamps, self.bound)
-            times = [at for at, number in zip(followed, numbers, strict=True) if number not in left_out]
-            time = max(time, *times, -1)
-        return time
+            kept = [at for at, number in zip(followed, numbers, strict=True) if number not in left_out]
+            times.append(max(kept, default=-1))
+        return times
+
+
+def _decoded_again(part: InputRows) -> Rows:
+    try:
+        return part.rows.fresh(part.input.source)
+    except Exception as error:  # the first time it was possible
+        raise Failure(part.input.source.name, error) from error
 
 
 def take(

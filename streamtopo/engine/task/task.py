@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from typing import NamedTuple
 
@@ -166,7 +166,8 @@ class Task:
         """
         self.horizons.limit(round.bound)
         self.progress.moved()
-        shape, time = self.program.shape, round.time
+        shape = self.program.shape
+        left_out: Collection[int] = ()
         self.context.begin(round)
         try:
             if leave_out is None:
@@ -174,16 +175,17 @@ class Task:
             else:
                 chunks = round.chunks(fresh=fresh, ordered=True, paths=shape.paths)
                 left_out = self.program.run_carefully(chunks, leave_out)
-                time = round.time_without(left_out) if left_out else time
         finally:
             self.context.end()  # processors refer to it in cycles, and would keep the rows in memory
-        self.passed(round)
-        self.progress.stream_time.observe(time)
+        times = round.times_without(left_out)
+        for part, time in zip(round.parts, times, strict=True):
+            part.input.place.move(part.next_offset, time)
+        self.progress.stream_time.observe(max(times))
 
-    def passed(self, round: Round) -> None:
-        """The round is processed, or left out."""
+    def pass_over(self, round: Round) -> None:
+        """The round is left out: it does not move the time."""
         for part in round.parts:
-            part.input.place.move(part.next_offset, part.time)
+            part.input.place.move(part.next_offset)
 
     def advance(self, time: int, leave_out: LeaveOutRow | None = None) -> None:
         """Move stream time forward without a record. With `leave_out`, rows that fail are left out."""
@@ -254,7 +256,7 @@ class Task:
     def committed(self) -> None:
         for state in self.states.values():
             state.committed()
-        self.setbacks.left_out = []
+        self.setbacks.committed()
         for one in self.inputs.values():
             one.rejected = [failed for failed in one.rejected if failed.offset >= one.place.offset]
         self.progress.commit()

@@ -1,0 +1,89 @@
+"""Records that are tried again: each has its own number of attempts, whatever fails, and whenever that shows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streamtopo import Serde, StreamsBuilder, retry
+from streamtopo.testing import Driver, DriverRecord
+
+
+class Registry:
+    """Decodes text, except what it does not know at the moment."""
+
+    def __init__(self, *unknown: str) -> None:
+        self.unknown = set(unknown)
+
+    def __call__(self, data: bytes) -> str:
+        if (text := data.decode()) in self.unknown:
+            raise ConnectionError(f"{text} is not known")
+        return text
+
+    @property
+    def serde(self) -> Serde:
+        return Serde("registry", str.encode, self)
+
+
+def values(driver: Driver) -> list[Any]:
+    return [value for _, value in driver.read("out")]
+
+
+def test_each_record_that_is_not_decoded_has_its_own_attempts() -> None:
+    registry = Registry("a", "b")
+    builder = StreamsBuilder("texts")
+    builder.stream("in", value=registry.serde).to("out", value=str)
+    driver = Driver(builder, on_error=retry(2, backoff="1s", then="skip"))
+    driver.send_bytes("in", b"a")
+    driver.send_bytes("in", b"b")
+    driver.advance(wall_clock_ms=1000)
+    registry.unknown = {"b"}
+    driver.advance(wall_clock_ms=2000)
+    assert values(driver) == ["a"]
+    driver.advance(wall_clock_ms=1000)
+    registry.unknown = set()
+    driver.advance(wall_clock_ms=2000)
+    assert (values(driver), driver.worker.skipped) == (["b"], 0)
+
+
+def test_attempts_end_if_a_failure_shows_only_when_the_cache_is_flushed() -> None:
+    def no_three(value: int) -> int:
+        if value == 3:
+            raise ConnectionError("three")
+        return value
+
+    builder = StreamsBuilder("sums")
+    sums = (
+        builder.stream("in", key=str, value=int).group_by_key().reduce(lambda total, value: total + value, name="sums")
+    )
+    sums.to_stream().map_values(no_three).to("out")
+    driver = Driver(builder, on_error=retry(2, backoff="1s", then="skip"), cache=100_000)
+    driver.send("in", 1, key="k")
+    driver.send_all([DriverRecord("in", "k", 2, 0), DriverRecord("in", "other", 4, 0)])
+    for _ in range(5):
+        driver.advance(wall_clock_ms=10_000)
+    assert (driver.worker.skipped, values(driver)) == (1, [1, 4])
+    assert driver.store("sums").get("k") == 1
+
+
+def test_a_record_waits_if_it_cannot_be_decoded_again() -> None:
+    """The round is repeated because of another record, and then the service does not answer."""
+    registry = Registry()
+    failed: list[str] = []
+
+    def no_x(text: str) -> str:
+        if text == "x":
+            registry.unknown = set() if failed else {"a"}
+            failed.append(text)
+            raise ValueError("x")
+        return text
+
+    builder = StreamsBuilder("texts")
+    stream = builder.stream("in", key=str, value=registry.serde, on_error=retry(3, backoff="1s"))
+    stream.map_values(no_x, on_error="skip").to("out", value=str)
+    driver = Driver(builder)
+    driver.send_all([DriverRecord("in", "k", text, 0) for text in ("a", "x", "b")])
+    driver.advance(wall_clock_ms=1000)
+    assert values(driver) == []
+    registry.unknown = set()
+    driver.advance(wall_clock_ms=2000)
+    assert (values(driver), driver.worker.skipped) == (["a", "b"], 1)

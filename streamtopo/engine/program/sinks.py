@@ -85,7 +85,8 @@ def noting_times(step: ChunkFunction, latest: Register, bound: Bound) -> ChunkFu
 def _check_size(topic: str, limit: int, key: bytes | None, value: bytes | None, headers: Headers) -> None:
     size = size_of(key, value, headers)
     if size > limit:
-        raise SerdeError(f'the record has {size:,} bytes; topic "{topic}" takes {limit:,}')
+        advice = "raise the topic's max.message.bytes, and kafka.message.max.bytes in the URL"
+        raise SerdeError(f'the record has {size:,} bytes; topic "{topic}" takes {limit:,}: {advice}')
 
 
 def _topic(choose: Callable[..., str], key: Any, value: Any, context: RecordContext) -> str:

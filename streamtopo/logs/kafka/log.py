@@ -25,7 +25,7 @@ _NOTES = TopicPartition("__streamtopo-notes", 0)
 
 _CLIENT_LIMIT, _BROKER_LIMIT = 1_000_000, "1048588"
 """The defaults of librdkafka and of brokers."""
-_AROUND = 500
+_AROUND = 200
 """Bytes, and some more."""
 
 
@@ -65,7 +65,7 @@ class KafkaLog:
         """The client's limit, or that of the topic. Both count what is around the record in a batch of its own."""
         of_client = int(self._settings.producer().get("message.max.bytes", _CLIENT_LIMIT))
         of_topic = int(self._admin.topics.existing(topic).setting("max.message.bytes", _BROKER_LIMIT))
-        return min(of_client, of_topic) - _AROUND
+        return max(1, min(of_client, of_topic) - _AROUND)
 
     # -- records
 

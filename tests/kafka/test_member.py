@@ -152,6 +152,7 @@ def test_a_position_that_is_too_long_fails_at_once(log: KafkaLog, kafka: str, ex
     assert one.commit(at(1, 1)).outcome is DONE
     time.sleep(1.0)
     with closing(open_log(kafka)) as fresh:
+        assert isinstance(fresh, KafkaLog)
         assert values(fresh) == ([] if exactly_once else [b"too late"]) + [b"in time"]
 
 

@@ -239,7 +239,7 @@ class AtLeastOnceWriter:
         return CommitResult(Outcome.DONE, done.ends)
 
     def abort(self) -> None:
-        self._producer.purge()
+        """Records may be written twice, so what was sent is not taken back: to purge it would reach later records."""
         self._producer.flush(_COMMIT)
         self._delivered = _Delivered()
 
@@ -247,4 +247,5 @@ class AtLeastOnceWriter:
         self.abort()
 
     def close(self) -> None:
-        self.abort()
+        self._producer.purge()
+        self._producer.flush(_COMMIT)

@@ -115,7 +115,7 @@ class StepError(StreamtopoError):
     """A step failed. The message names the node and the record; the original error is the cause."""
 
     def __init__(self, failed: FailedRecord, hint: str = "") -> None:
-        reason = told(str if isinstance(failed.cause, StreamtopoError) else repr, failed.cause)
+        reason = safely(str if isinstance(failed.cause, StreamtopoError) else repr, failed.cause)
         key = "" if failed.key is None else f"the record's key is {_text(failed.key):.80}"
         message = f"{failed.step} failed on {failed.place}: {reason}"
         super().__init__("; ".join(filter(None, [message, key, hint])))
@@ -123,7 +123,7 @@ class StepError(StreamtopoError):
         self.__cause__ = failed.cause
 
 
-def told(write: Callable[[object], str], thing: object) -> str:
+def safely(write: Callable[[object], str], thing: object) -> str:
     """What str or repr write about an error or a value. Classes of users may have their own, which may fail."""
     try:
         return write(thing)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from streamtopo.errors import SerdeError, StreamtopoError, TopologyError, told
+from streamtopo.errors import SerdeError, StreamtopoError, TopologyError, safely
 from streamtopo.serdes.checks import Fit, Look, check_returned, checker
 from streamtopo.serdes.exact_json import OPTIONS, SORTED, TEXT_KEYS, dumps, dumps_column, loads, loads_column
 from streamtopo.serdes.json_types import Misfit, converter, short_name, shown, to_json
@@ -92,7 +92,7 @@ class Serde:
     def _explained(self, value: Any, error: Exception) -> Exception:
         if isinstance(error, StreamtopoError):
             return error
-        explained = SerdeError(f'serde "{self.name}" failed on {shown(value)}: {told(repr, error)}')
+        explained = SerdeError(f'serde "{self.name}" failed on {shown(value)}: {safely(repr, error)}')
         explained.__cause__ = error
         return explained
 

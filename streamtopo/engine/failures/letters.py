@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from streamtopo.dead_letters import headers as names
 from streamtopo.engine.failures.left_out import NewLetter
 from streamtopo.engine.failures.tracebacks import name_of, traceback_text
-from streamtopo.errors import FailedRecord, told
+from streamtopo.errors import FailedRecord, safely
 from streamtopo.records import size_of
 
 
 def letter_of(failed: FailedRecord, topic: str, application: str) -> NewLetter:
     """In the form of Kafka Streams, with some headers of our own."""
-    told = [(name, text.encode(errors="replace") or None) for name, text in _told(failed, application)]
+    errors = [(name, text.encode(errors="replace") or None) for name, text in _errors(failed, application)]
     partition, time = max(failed.partition, 0), max(failed.timestamp, 0)
-    return NewLetter(topic, partition, failed.key, failed.value, time, (*failed.headers, *told))
+    return NewLetter(topic, partition, failed.key, failed.value, time, (*failed.headers, *errors))
 
 
 def cut(letter: NewLetter, limit: int | None) -> NewLetter:
@@ -27,9 +27,9 @@ def cut(letter: NewLetter, limit: int | None) -> NewLetter:
     return letter._replace(value=letter.value[: max(0, room)], headers=headers)
 
 
-def _told(failed: FailedRecord, application: str) -> Iterator[tuple[str, str]]:
+def _errors(failed: FailedRecord, application: str) -> Iterator[tuple[str, str]]:
     yield names.EXCEPTION, name_of(failed.cause)
-    yield names.MESSAGE, told(str, failed.cause)
+    yield names.MESSAGE, safely(str, failed.cause)
     yield names.STACKTRACE, traceback_text(failed.cause)
     if failed.topic is not None:
         yield names.TOPIC, failed.topic

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from streamtopo.errors import FailedRecord, StepError, told
+from streamtopo.errors import FailedRecord, StepError, safely
 from streamtopo.settings.on_error import Answer, Fail, Policy, Retry, answer_of
 from streamtopo.topology import Topology
 from streamtopo.topology.nodes import Node, ProcessorNode
@@ -50,7 +50,7 @@ class Policies:
         except Exception as error:
             name = getattr(policy, "__qualname__", repr(policy))
             raise StepError(
-                failed, f"the on_error function {name} was asked what to do, and failed: {told(repr, error)}"
+                failed, f"the on_error function {name} was asked what to do, and failed: {safely(repr, error)}"
             ) from error
 
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 from types import CodeType
 
 from streamtopo.engine.tracebacks import is_engine
-from streamtopo.errors import told
+from streamtopo.errors import safely
 
 _BECAUSE = "\nThe above exception was the direct cause of the following exception:\n\n"
 _DURING = "\nDuring handling of the above exception, another exception occurred:\n\n"
@@ -49,7 +49,7 @@ def _alone(error: BaseException) -> str:
 def _last(error: BaseException) -> str:
     if isinstance(error, SyntaxError | BaseExceptionGroup) or hasattr(error, "__notes__"):
         return "".join(traceback.format_exception_only(error))
-    text = told(str, error)
+    text = safely(str, error)
     return f"{name_of(error)}: {text}\n" if text else f"{name_of(error)}\n"
 
 

@@ -14,7 +14,7 @@ from streamtopo.engine.task.horizons import Ages
 from streamtopo.engine.task.inputs import InputRows
 from streamtopo.engine.task.rounds import Round
 from streamtopo.engine.task.task import Task
-from streamtopo.errors import FailedRecord, Stage, StepError, told
+from streamtopo.errors import FailedRecord, Stage, StepError, safely
 from streamtopo.row_calls import FailedRow
 
 _PARTS, _FEW = 4, 8
@@ -247,7 +247,7 @@ def _pass_time(task: Task, move: Callable[..., None], call: str, reject: Reject)
 
     def leave_out(node: str, row: FailedRow) -> None:
         number = len(task.setbacks.left_out) - known + 1  # rows may be equal, but each of them counts
-        what = f"{call}, row {number}: key {told(repr, row.key):.10000}, value {told(repr, row.value):.100000}"
+        what = f"{call}, row {number}: key {safely(repr, row.key):.10000}, value {safely(repr, row.value):.100000}"
         try:
             task.setbacks.leave_out(FailedRecord(node, row.error, str(task.id), call=what), reject)
         except StepError as stop:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from streamtopo.errors import StreamtopoError
-from streamtopo.records import Chunk, Order
+from streamtopo.records import Chunk, Order, without
 
 
 class FailedRow(NamedTuple):
@@ -19,8 +19,8 @@ class FailedRow(NamedTuple):
 
 
 FailedRows = list[FailedRow]
-_PART = 128
-"""So many rows are converted at a time, if not all can be."""
+_PART = 64
+"""So many values are converted together where some cannot be."""
 
 
 class _LeavingOut(threading.local):
@@ -73,21 +73,34 @@ def converted(convert: Callable[[list[Any]], list[Any]], chunk: Chunk, column: l
     except Exception:
         if _leaving_out.failed is None:
             raise
+    results, errors = in_parts(convert, lambda value: convert([value])[0], column)
+    for place, error in errors.items():
+        note_failed(_order(chunk, place), chunk.keys[place], chunk.values[place], error)
+    failed = list(errors)
+    return chunk.without(failed), without(results, failed)
+
+
+def in_parts(
+    together: Callable[[list[Any]], list[Any]], one: Callable[[Any], Any], column: list[Any]
+) -> tuple[list[Any], dict[int, Exception]]:
+    """The column converted, with None where that fails; the errors are given by place, in their order.
+
+    Parts of it are converted `together`, those in which something fails `one` by one.
+    """
     results: list[Any] = []
-    failed: list[int] = []
-    parts = [(first, min(first + _PART, len(column))) for first in range(0, len(column), _PART)][::-1]
-    while parts:
-        start, stop = parts.pop()
+    errors: dict[int, Exception] = {}
+    for first in range(0, len(column), _PART):
+        part = column[first : first + _PART]
         try:
-            results += convert(column[start:stop])
-        except Exception as error:
-            if stop - start == 1:
-                note_failed(_order(chunk, start), chunk.keys[start], chunk.values[start], error)
-                failed.append(start)
-            else:
-                half = (start + stop) // 2
-                parts += [(half, stop), (start, half)]
-    return chunk.without(failed), results
+            results += together(part)
+        except Exception:
+            for place, value in enumerate(part, first):
+                try:
+                    results.append(one(value))
+                except Exception as error:
+                    errors[place] = error
+                    results.append(None)
+    return results, errors
 
 
 def _order(chunk: Chunk, place: int) -> Order | None:

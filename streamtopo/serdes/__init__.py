@@ -13,14 +13,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from streamtopo.errors import SerdeError, StreamtopoError, TopologyError, safely
+from streamtopo.row_calls import in_parts
 from streamtopo.serdes.checks import Fit, Look, check_returned, checker
 from streamtopo.serdes.exact_json import OPTIONS, SORTED, TEXT_KEYS, dumps, dumps_column, loads, loads_column
 from streamtopo.serdes.json_types import Misfit, converter, short_name, shown, to_json
 
 Convert = Callable[[Any], Any]
 Columns = Callable[[list[Any]], list[Any]]
-_PART = 64
-"""So many values are decoded together where some cannot be."""
 _FEW = 4
 """Shorter columns are checked faster value by value."""
 
@@ -54,20 +53,12 @@ class Serde:
 
     def decode_column_partly(self, column: list[bytes | None]) -> tuple[list[Any], dict[int, Exception]]:
         """The same, but with None for what cannot be decoded; the errors are given by place."""
-        decoded: list[Any] = []
-        errors: dict[int, Exception] = {}
-        for first in range(0, len(column), _PART):
-            part = column[first : first + _PART]
-            try:
-                decoded += (self.fast_decode or self.decode_column)(part)
-            except Exception:
-                for place, data in enumerate(part, first):
-                    try:
-                        decoded.append(None if data is None else self.decode(data))
-                    except Exception as error:
-                        errors[place] = self._explained(data, error)
-                        decoded.append(None)
-        return decoded, errors
+
+        def decode(data: bytes | None) -> Any:
+            return None if data is None else self.decode(data)
+
+        decoded, errors = in_parts(self.fast_decode or self.decode_column, decode, column)
+        return decoded, {place: self._explained(column[place], error) for place, error in errors.items()}
 
     def inner_keys(self, keys: list[bytes | None]) -> list[bytes | None]:
         """The bytes of encoded keys that decide their partition."""

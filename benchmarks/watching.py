@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from contextlib import closing
 
+from benchmarks.bare.loop import BATCH
 from benchmarks.places import Place, Site
 from benchmarks.results import Look, Results
 from streamtopo.logs import Log
 from streamtopo.logs.opening import open_log
-from streamtopo.records import TopicPartition
+from streamtopo.records import Batch, TopicPartition
 from streamtopo.stores.backends.memory import MemoryStore
 
 
@@ -21,6 +22,18 @@ def shares(log: Log, group: str) -> list[int]:
     """Return the number of partitions of each member."""
     state = log.groups().get(group)
     return sorted(len(owned) for owned in state.members.values()) if state else []
+
+
+def arriving(url: str, topic: str, partitions: int) -> Generator[Batch]:
+    """Yield what comes into the topic, from its start, as the only member of the group "reading"."""
+    with closing(open_log(url)) as log:
+        member = log.join("reading", [(topic,)])
+        while len(member.assignment()) < partitions:
+            member.poll(BATCH, 0.1)
+        for partition in member.assignment():
+            member.seek(partition, 0)
+        while True:
+            yield from member.poll(BATCH, 1.0)
 
 
 def consumed(log: Log, groups: Iterable[str], topics: Iterable[str]) -> bool:

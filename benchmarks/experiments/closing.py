@@ -8,13 +8,12 @@ from functools import partial
 
 import orjson
 
-from benchmarks.bare.loop import BATCH
 from benchmarks.data import PARTITIONS, START, create
 from benchmarks.experiment import Experiment, Observed, Side, percentile
 from benchmarks.places import Site
 from benchmarks.processes import BrokenRunError, processes, until, without_collections, worker
 from benchmarks.results import all_records
-from benchmarks.watching import left, opened, shares
+from benchmarks.watching import arriving, left, opened, shares
 from streamtopo import StreamsBuilder, Topology, Windows
 from streamtopo.logs.opening import open_log
 from streamtopo.partitioning import partition_of
@@ -69,16 +68,10 @@ def read(url: str, count: int) -> list[tuple[int, int]]:
     """Return the end of each window, in milliseconds after the first record, and when the result arrived."""
     arrived: list[tuple[int, int]] = []
     without_collections()
-    with closing(open_log(url)) as log:
-        member = log.join("reading", [("closed",)])
-        while len(member.assignment()) < PARTITIONS:
-            member.poll(BATCH, 0.1)
-        for partition in member.assignment():
-            member.seek(partition, 0)
+    with closing(arriving(url, "closed", PARTITIONS)) as batches:
         while len(arrived) < count:
-            for batch in member.poll(BATCH, 1.0):
-                now = time.monotonic_ns()
-                arrived += [(orjson.loads(value or b"")[0] - START, now) for value in batch.columns.values]
+            values, now = next(batches).columns.values, time.monotonic_ns()
+            arrived += [(orjson.loads(value or b"")[0] - START, now) for value in values]
     return arrived
 
 

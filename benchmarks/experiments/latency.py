@@ -13,7 +13,7 @@ from benchmarks.experiment import Experiment, Observed, Side, percentile
 from benchmarks.places import Site
 from benchmarks.processes import BrokenRunError, processes, until, without_collections, worker
 from benchmarks.results import every_record
-from benchmarks.watching import left, opened, shares
+from benchmarks.watching import arriving, left, opened, shares
 from benchmarks.workloads.map_filter import in_cents
 from streamtopo import StreamsBuilder
 from streamtopo.logs import Outcome
@@ -48,14 +48,10 @@ def read(url: str, count: int) -> list[tuple[int, int]]:
     """Return for each record its number among all produced ones, and when it arrived."""
     arrived: list[tuple[int, int]] = []
     without_collections()
-    with closing(open_log(url)) as log:
-        member = log.join("reading", [("mapped",)])
-        for partition in member.assignment():
-            member.seek(partition, 0)
+    with closing(arriving(url, "mapped", PARTITIONS)) as batches:
         while len(arrived) < count:
-            for batch in member.poll(BATCH, 1.0):
-                now = time.monotonic_ns()
-                arrived += [(at - START, now) for at in batch.columns.timestamps]
+            times, now = next(batches).columns.timestamps, time.monotonic_ns()
+            arrived += [(at - START, now) for at in times]
     return arrived
 
 

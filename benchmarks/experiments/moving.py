@@ -7,18 +7,16 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, closing
 from functools import partial
 
-from benchmarks.bare.loop import BATCH
 from benchmarks.data import PARTITIONS, START, Row, create, events, fill, unique_users
 from benchmarks.experiment import Experiment, Observed, percentile
 from benchmarks.experiments.latency import RATE, produce
 from benchmarks.places import Site
 from benchmarks.processes import Running, processes, until, without_collections, worker
 from benchmarks.results import every_record
-from benchmarks.watching import consumed, left, opened, shares
+from benchmarks.watching import arriving, consumed, left, opened, shares
 from streamtopo import StreamsBuilder
 from streamtopo.broker import Cluster
 from streamtopo.logs import Log
-from streamtopo.logs.opening import open_log
 
 ROWS = 50_000
 """Rows in the stores at the start, 75 bytes each, which a task that moves must restore."""
@@ -96,16 +94,10 @@ def done(log: Log) -> int:
 def read(url: str, count: int) -> list[Arrival]:
     arrived: list[Arrival] = []
     without_collections()
-    with closing(open_log(url)) as log:
-        member = log.join("reading", [("newest",)])
-        while len(member.assignment()) < PARTITIONS:
-            member.poll(BATCH, 0.1)
-        for partition in member.assignment():
-            member.seek(partition, 0)
+    with closing(arriving(url, "newest", PARTITIONS)) as batches:
         while len(arrived) < count:
-            for batch in member.poll(BATCH, 1.0):
-                now, number = time.monotonic_ns(), batch.source.partition
-                arrived += [(number, at - START, now) for at in batch.columns.timestamps if at >= START]
+            batch, now = next(batches), time.monotonic_ns()
+            arrived += [(batch.source.partition, at - START, now) for at in batch.columns.timestamps if at >= START]
     return arrived
 
 

@@ -74,7 +74,7 @@ class Tasks:
         """The tasks that the group assigns to this worker; None until there was an assignment."""
         self._topology = topology
         self._log = log
-        self.topics = topics
+        self._topics = topics
         self._open_store = open_store
         self._options = options
         self.member: Member = log.join(
@@ -86,7 +86,7 @@ class Tasks:
 
     @property
     def plan(self) -> Plan:
-        return self.topics.plan
+        return self._topics.plan
 
     def follow_assignment(self, commit: Callable[[], object]) -> None:
         """Close the tasks that the group took away, after a last commit, and start to open new ones.
@@ -94,10 +94,10 @@ class Tasks:
         The assignment is read again before each task: opening one can take long enough to lose others.
         """
         changed: Collection[str] = ()
-        if self.topics.refresh():
-            self.member.subscribe(self.topics.plan.topics)
+        if self._topics.refresh():
+            self.member.subscribe(self._topics.plan.topics)
             before = self.marked
-            self.marked = MarkedTopics(self._topology, self.topics.plan, waiting=self._options.origin_idle > 0)
+            self.marked = MarkedTopics(self._topology, self._topics.plan, waiting=self._options.origin_idle > 0)
             changed = self.marked.different(before)
         in_use: dict[TaskId, Waiting] = {}
         placed = self.member.placed
@@ -191,15 +191,15 @@ class Tasks:
 
     def check_topics(self) -> None:
         """Raise an error if a topic that is needed was deleted."""
-        self.topics.check()
+        self._topics.check()
 
     def partitions(self, topic: str) -> int:
-        return self.topics.partitions(topic)
+        return self._topics.partitions(topic)
 
     def partitions_of(self, id: TaskId) -> frozenset[TopicPartition]:
         """Those that a task reads, also one of another worker."""
         read = (TopicPartition(topic, id.partition) for topic in self.plan.part(id.subtopology).topics)
-        return frozenset(one for one in read if one.partition < self.topics.partitions(one.topic))
+        return frozenset(one for one in read if one.partition < self._topics.partitions(one.topic))
 
     def partitions_before(self, id: TaskId) -> frozenset[TopicPartition]:
         """Those that a task reads, also one of another worker; and those of the tasks which write them, and so on."""
@@ -207,7 +207,7 @@ class Tasks:
         for number in self.marked.before(id.subtopology):
             part = self.plan.part(number)
             read |= {TopicPartition(topic, partition) for topic in part.topics for partition in range(part.tasks)}
-        return frozenset(one for one in read if one.partition < self.topics.partitions(one.topic))
+        return frozenset(one for one in read if one.partition < self._topics.partitions(one.topic))
 
     def inputs(self) -> list[Input]:
         """The inputs of all tasks that are ready."""
@@ -249,10 +249,10 @@ class Tasks:
     def _wanted(self, assigned: frozenset[TopicPartition]) -> dict[TaskId, frozenset[TopicPartition]]:
         """The tasks whose partitions are all assigned to this worker."""
         wanted = {}
-        plan = self.topics.plan
+        plan = self._topics.plan
         for part, topics, tasks in zip(plan.subtopologies, plan.topics, plan.tasks, strict=True):
             for partition in range(tasks):
-                read = {TopicPartition(name, partition) for name in topics if partition < self.topics.partitions(name)}
+                read = {TopicPartition(name, partition) for name in topics if partition < self._topics.partitions(name)}
                 if read and read <= assigned:
                     wanted[TaskId(part.number, partition)] = frozenset(read)
         return wanted
@@ -260,7 +260,7 @@ class Tasks:
     def _begin(
         self, id: TaskId, partitions: frozenset[TopicPartition], committed: Mapping[TopicPartition, Position]
     ) -> Opening:
-        subtopology = next(part for part in self.topics.plan.subtopologies if part.number == id.subtopology)
+        subtopology = next(part for part in self._topics.plan.subtopologies if part.number == id.subtopology)
         store = self._open_store(subtopology.stores, id.partition)
         try:
             task = Task(id, self._topology, subtopology, store, self.outbox, self._options)
@@ -272,7 +272,7 @@ class Tasks:
             ]
             for spec in subtopology.stores:
                 if not spec.logged:
-                    claim(spec, self._log, store, self.topics.emptied(spec.name))
+                    claim(spec, self._log, store, self._topics.emptied(spec.name))
         except BaseException:
             store.close()
             raise

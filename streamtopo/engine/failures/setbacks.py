@@ -37,7 +37,7 @@ class Setbacks:
     def leave_out(self, failed: FailedRecord, reject: Reject) -> None:
         """If `reject` allows that; otherwise what it raises."""
         self.left_out.append(reject(failed))
-        self._rounds = _EXPECTED
+        self.expect()
 
     @property
     def expected(self) -> bool:

@@ -41,8 +41,6 @@ class Topics:
         self._news = Spacing(config, _REST, now=now)
         self._checks = Spacing(config, _REST, least=_BETWEEN_CHECKS, now=now)
         self._fingerprint = Fingerprint({})
-        self.dead_letters = dead_letter_topic(topology.application_id, config.dead_letter_topic)
-        """The topic for dead letters, where the answer names no other one."""
         self.plan = self._prepare(accept=config.accept_changes)
 
     def emptied(self, store: str) -> int:
@@ -94,7 +92,8 @@ class Topics:
         existing = dict(self._log.topics())
         for topic in planned.internal:
             self._have(topic, existing.get(topic.name))
-        for name in dead_letter_topics(self._topology, self._config.on_error, self.dead_letters) - existing.keys():
+        usual = dead_letter_topic(self._topology.application_id, self._config.dead_letter_topic)
+        for name in dead_letter_topics(self._topology, self._config.on_error, usual) - existing.keys():
             self._create_dead_letters(name, planned)
         if not self._config.no_create:
             self._log.write_note(note_of(self._topology), self._fingerprint.text())

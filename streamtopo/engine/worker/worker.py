@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
 from typing import Any
 
+from streamtopo.dead_letters.letters import dead_letter_topic
 from streamtopo.engine.assignment.global_tasks import GlobalTasks
 from streamtopo.engine.assignment.tasks import Opening, OpenStore, Tasks
 from streamtopo.engine.failures.policies import Policies
@@ -109,8 +110,8 @@ class Worker:
         self._rejections = Rejections(
             Policies(topology, self.config.on_error),
             topology.application_id,
-            self._tasks.topics.dead_letters,
-            self._tasks.topics.partitions,
+            dead_letter_topic(topology.application_id, self.config.dead_letter_topic),
+            self._tasks.partitions,
             steady,
             self._tasks.outbox.limits,
         )

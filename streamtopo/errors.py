@@ -35,6 +35,10 @@ class LogError(StreamtopoError):
     """An operation of the log failed or was refused."""
 
 
+class CommitsRefused(LogError):
+    """The log refused several commits of a worker, one after the other."""
+
+
 class RecordTooLarge(LogError):
     """A record, or several sent together, are larger than the log accepts."""
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from math import log10
 from random import Random
 
+from streamtopo.errors import CommitsRefused
 from streamtopo.settings.durations import milliseconds
 from streamtopo.testing.agenda import Agenda
 from streamtopo.testing.faults import Faults
@@ -76,9 +77,19 @@ class Schedule:
         process.in_turn = True
         try:
             return process.worker.run_once()
+        except CommitsRefused:
+            self._end(process)
+            return True
         finally:
             self._stage.process = before
             process.in_turn = False
+
+    def _end(self, process: Process) -> None:
+        """A worker ends after too many refused commits, and something starts it again."""
+        process.worker.abandon()
+        self._tell(process, "ended, because too many of its commits were refused")
+        self._machines.forget(process)
+        self._back(process.machine)
 
     def _move_on(self, *, busy: bool) -> bool:
         """Nobody has anything to do at this moment."""
@@ -106,6 +117,8 @@ class Schedule:
         except Killed:
             self._tell(process, "was killed in its turn")
         else:
+            if not process.alive:
+                return
             self._tell(process, "was killed after its turn")
         self._machines.forget(process)
         self._later(self._random.choice((0, milliseconds(self._faults.session))), process.member.evict)
@@ -117,7 +130,7 @@ class Schedule:
     def _pause(self, process: Process) -> None:
         process.after(self._random.randrange(_DURABLE_STEPS), lambda: self._stop(process, "in"))
         self._run(process)
-        if process.counting:
+        if process.alive and process.counting:
             self._stop(process, "after")
 
     def _stop(self, process: Process, when: str) -> None:

@@ -223,6 +223,16 @@ def test_each_kind_of_fault_happens_alone() -> None:
             assert dict(cluster.store("counts").all()) == Counter(some_words(seed)), kind
 
 
+def test_a_worker_that_ends_after_refused_commits_is_started_again() -> None:
+    happened: set[str] = set()
+    for seed in range(8):
+        faults = Faults(lost_answer=0.6, most=200)
+        with counted(seed, faults=faults, chunk=1, commit_interval=0, commit_pause=0) as cluster:
+            happened.update(event.split(" worker ")[1][2:] for event in cluster.events)
+            assert dict(cluster.store("counts").all()) == Counter(some_words(seed))
+    assert "ended, because too many of its commits were refused" in happened
+
+
 def test_without_faults_all_workers_stay() -> None:
     with counted(1, faults=False, workers=2) as cluster:
         assert cluster.events == []

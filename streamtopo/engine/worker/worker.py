@@ -30,7 +30,7 @@ from streamtopo.engine.worker.replay import Replay
 from streamtopo.engine.worker.row_memory import RowMemory
 from streamtopo.engine.worker.run import run
 from streamtopo.engine.worker.worker_metrics import WorkerMetrics
-from streamtopo.errors import LogError, RecordTooLarge, SerdeError, StepError
+from streamtopo.errors import CommitsRefused, LogError, RecordTooLarge, SerdeError, StepError
 from streamtopo.logs import Log, Member, Outcome
 from streamtopo.logs.opening import DEFAULT, open_log
 from streamtopo.records import TopicPartition
@@ -312,7 +312,7 @@ class Worker:
             return True
         logger.warning("commit %s: %s; going back to the last one", committed.outcome.value, committed.reason)
         if self._pace.refused() == _PATIENCE:
-            raise LogError(f"{committed.reason} (the log refused {_PATIENCE} commits, one after the other)")
+            raise CommitsRefused(f"{committed.reason} (the log refused {_PATIENCE} commits, one after the other)")
         if committed.outcome is Outcome.UNKNOWN:
             self.member.settle()
         self._drop_all()

@@ -1,4 +1,4 @@
-"""Copies of a log, made as docs/backups.md describes: a worker that starts on one reaches the same results."""
+"""Copies of a log, made as docs/operating/backups.md says: a worker that starts on one reaches the same results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from streamtopo.logs.embedded import EmbeddedLog
 from tests.crash.apps import check, counting, feed, finished, new_log, working, written
 from tests.crash.lives import asleep, living, serve_and_record, until
 
-PAGE = Path(__file__).parents[2] / "docs" / "backups.md"
+PAGE = Path(__file__).parents[2] / "docs" / "operating" / "backups.md"
 PIECE = 10_000
 EVERY = 100_000
 """Bytes between two checkpoints: few, so that the database changes during the copy."""

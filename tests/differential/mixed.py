@@ -1,6 +1,6 @@
 """Operators of all kinds in one topology: each takes earlier results, and adds its own to them.
 
-Documented differences (docs/decisions.md) are left out: old values sent by a count and by `suppress`.
+Documented differences (docs/inside/decisions.md) are left out: old values sent by a count and by `suppress`.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ from streamtopo.stores.views.window import WindowStore
 from streamtopo.testing import Cluster, Driver
 
 HERE = Path(__file__).parent
-PAGE = (HERE.parents[1] / "docs" / "coming-from-kafka-streams.md").read_text()
+PAGE = (HERE.parents[1] / "docs" / "coming-from" / "kafka-streams.md").read_text()
 SECTIONS = re.split(r"^## ", PAGE, flags=re.MULTILINE)
 """The text before the first heading applies to all classes."""
 (LEFT_OUT,) = (section for section in SECTIONS if section.startswith("Left out"))

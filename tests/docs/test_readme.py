@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 ELSEWHERE = ("embedding.md", "faust.md", "spark.md")
 """Pages whose examples need what only their own tests have."""
-DOCS = [page for page in sorted((ROOT / "docs").glob("*.md")) if page.name not in ELSEWHERE]
+DOCS = [page for page in sorted((ROOT / "docs").rglob("*.md")) if page.name not in ELSEWHERE]
 BLOCKS = re.findall(r"(<!-- not run -->\n)?```(\w+)\n(.*?)```", README, re.DOTALL)
 PYTHON = [code for skipped, language, code in BLOCKS if language == "python" and not skipped]
 CONSOLE = [line for skipped, language, code in BLOCKS if language == "console" for line in code.splitlines()]

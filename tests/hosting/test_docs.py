@@ -1,4 +1,4 @@
-"""The examples of docs/embedding.md run, in one go, as a reader would type them."""
+"""The examples of docs/guides/embedding.md run, in one go, as a reader would type them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ ROOT = Path(__file__).parents[2]
 
 def test_the_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "embedding.md").read_text(), re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "guides" / "embedding.md").read_text(), re.DOTALL)
     assert len(blocks) == 6
     names: dict[str, object] = {"__name__": "docs"}
     for block in blocks:
-        exec(compile(block, "docs/embedding.md", "exec"), names)
+        exec(compile(block, "docs/guides/embedding.md", "exec"), names)
     assert capsys.readouterr().out == ""

@@ -1,4 +1,4 @@
-"""docs/spark.md: its examples run, one after the other, on the topics they name."""
+"""docs/guides/spark.md: its examples run, one after the other, on the topics they name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from streamtopo.records import Columns, TopicPartition
 from streamtopo.spark.declarations import resolved
 from streamtopo.spark.rollups.rollups import Run
 
-TEXT = (Path(__file__).parents[2] / "docs" / "spark.md").read_text()
+TEXT = (Path(__file__).parents[2] / "docs" / "guides" / "spark.md").read_text()
 BLOCKS = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
 
 
@@ -41,6 +41,6 @@ def test_the_examples_run(spark: SparkSession, tmp_path: Path, monkeypatch: pyte
         block = re.sub(
             r'"(.streamtopo|checkpoints/.*)"', rf'"{tmp_path}/\1"', block
         )  # Spark was started in another directory
-        exec(compile(block, "docs/spark.md", "exec"), known)
+        exec(compile(block, "docs/guides/spark.md", "exec"), known)
     assert len(BLOCKS) == 8
     log.close()

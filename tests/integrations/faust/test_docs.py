@@ -1,4 +1,4 @@
-"""What docs/faust.md shows is run: its programs, and its app with its commands."""
+"""What docs/guides/faust.md shows is run: its programs, and its app with its commands."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from streamtopo.logs.embedded import EmbeddedLog
 from tests.cli.workers import ROOT, until
 from tests.integrations.faust.workers import ENVIRONMENT, FaustWorker, faust, table
 
-TEXT = (ROOT / "docs" / "faust.md").read_text()
+TEXT = (ROOT / "docs" / "guides" / "faust.md").read_text()
 BLOCKS = re.findall(r"(?:<!-- (.*?) -->\n)?```(\w+)\n(.*?)```", TEXT, re.DOTALL)
 PROGRAMS = [code for mark, language, code in BLOCKS if language == "python" and not mark]
 
 
 @pytest.mark.parametrize("code", PROGRAMS)
 def test_the_programs_run(code: str) -> None:
-    exec(compile(code, "docs/faust.md", "exec", dont_inherit=True), {"__name__": "docs"})
+    exec(compile(code, "docs/guides/faust.md", "exec", dont_inherit=True), {"__name__": "docs"})
 
 
 def test_the_app_runs(tmp_path: Path, log: EmbeddedLog, start: Callable[..., FaustWorker]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import resource
 import signal
@@ -39,6 +40,7 @@ def threads() -> list[str]:
 
 
 def test_many_threads_can_ask_and_nothing_is_left() -> None:
+    gc.collect()  # what other tests left behind is not closed in between
     files = len(os.listdir("/proc/self/fd"))
     answering, neighbours = SocketServer(lambda question: question[::-1]), SocketClient()
     folder = Path(answering.address.removeprefix(LOCAL)).parent
@@ -51,7 +53,8 @@ def test_many_threads_can_ask_and_nothing_is_left() -> None:
     with pytest.raises(OSError, match=r"\w"):
         neighbours.ask(answering.address, b"?")
     neighbours.close()
-    assert (folder.exists(), threads(), len(os.listdir("/proc/self/fd"))) == (False, [], files)
+    assert (folder.exists(), threads()) == (False, [])
+    assert len(os.listdir("/proc/self/fd")) <= files
 
 
 def test_a_killed_process_does_not_answer() -> None:

@@ -5,10 +5,17 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from streamtopo.errors import StreamtopoError
 from streamtopo.records import Chunk, Order, without
+
+
+class Running(Protocol):
+    """Runs nodes."""
+
+    running: str
+    """The node that runs now."""
 
 
 class FailedRow(NamedTuple):
@@ -26,14 +33,15 @@ _PART = 64
 class _LeavingOut(threading.local):
     failed: FailedRows | None = None
 
+    unit: Running
 
 _leaving_out = _LeavingOut()
 
 
 @contextmanager
-def leaving_out() -> Iterator[FailedRows]:
-    """In this block, and in this thread, rows that fail are noted in the list, and left out."""
-    before, _leaving_out.failed = _leaving_out.failed, []
+def leaving_out(unit: Running) -> Iterator[FailedRows]:
+    """In this block, and in this thread, rows that fail in the unit are noted in the list, and left out."""
+    before, _leaving_out.failed, _leaving_out.unit = _leaving_out.failed, [], unit
     try:
         yield _leaving_out.failed
     finally:
@@ -118,4 +126,4 @@ def note_failed(order: Order | None, key: Any, value: Any, error: Exception) -> 
         raise error
     if error.__traceback__ is not None:
         error.__traceback__ = error.__traceback__.tb_next  # the frame of here would keep all the rows in memory
-    _leaving_out.failed.append(FailedRow(order, key, value, error))
+    _leaving_out.failed.append(FailedRow(_leaving_out.unit.running, order, key, value, error))

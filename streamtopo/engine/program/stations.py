@@ -60,6 +60,8 @@ class Unit(Protocol):
 
     def run(self, flow: Flow, given: Mapping[str, Chunk]) -> None:
         """Process the rows that arrived; sources take those in `given`."""
+    running: str
+    """The node that runs now, or was the last to run."""
         ...
 
     def before_commit(self, flow: Flow) -> None:
@@ -85,6 +87,7 @@ class Station:
         self.step = step
         self.edges = edges
         self._arriving, self._leaving = edges.arriving, edges.leaving
+        self.running = name
         self._numbers = numbers
         self._process = step.process
         self._acts_before_commit = type(step).before_commit is not Step.before_commit

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol
 
-from streamtopo.errors import StreamtopoError
+from streamtopo.errors import StreamtopoError, faults
 from streamtopo.records import Chunk, Order, without
 
 
@@ -19,6 +19,7 @@ class Running(Protocol):
 
 
 class FailedRow(NamedTuple):
+    node: str
     order: Order | None
     key: Any
     value: Any
@@ -32,8 +33,8 @@ _PART = 64
 
 class _LeavingOut(threading.local):
     failed: FailedRows | None = None
-
     unit: Running
+
 
 _leaving_out = _LeavingOut()
 
@@ -67,7 +68,7 @@ def results_of(function: Callable[..., Any], chunk: Chunk, *columns: list[Any]) 
             if len(results) + len(failed) == len(chunk):
                 break
             raise _stopped()
-        except Exception as error:  # the calls before it have their results, and the next ones can still be made
+        except faults() as error:  # the calls before it have their results, and the next ones can still be made
             place = len(results) + len(failed)
             note_failed(_order(chunk, place), chunk.keys[place], chunk.values[place], error)
             failed.append(place)
@@ -78,7 +79,7 @@ def converted(convert: Callable[[list[Any]], list[Any]], chunk: Chunk, column: l
     """The same for a function that converts a whole column. It may be called again for parts of it."""
     try:
         return chunk, convert(column)
-    except Exception:
+    except faults():
         if _leaving_out.failed is None:
             raise
     results, errors = in_parts(convert, lambda value: convert([value])[0], column)
@@ -101,11 +102,11 @@ def in_parts(
         part = column[first : first + _PART]
         try:
             results += together(part)
-        except Exception:
+        except faults():
             for place, value in enumerate(part, first):
                 try:
                     results.append(one(value))
-                except Exception as error:
+                except faults() as error:
                     errors[place] = error
                     results.append(None)
     return results, errors

@@ -7,7 +7,7 @@ from typing import Any
 
 from streamtopo.engine.program.edges import Edge, Flow
 from streamtopo.engine.program.processor_step import ProcessStep, Push
-from streamtopo.engine.program.stations import PASSED_ON, Failure, Station, TakeSingly
+from streamtopo.engine.program.stations import PASSED_ON, Failure, Station, wrapped
 from streamtopo.processors import Record
 from streamtopo.records import EVERY_CHILD, Chunk, Order, below, interleave, private
 
@@ -78,7 +78,7 @@ class DepthFirst:
             out = station.step.process(_one_row(record, order, side, old))
         except PASSED_ON:
             raise
-        except (Exception, TakeSingly) as error:
+        except wrapped() as error:
             raise Failure(station.name, error) from error
         headers = out.headers or [()] * len(out)
         routes = out.routes or [EVERY_CHILD] * len(out)

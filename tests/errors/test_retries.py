@@ -45,6 +45,16 @@ def test_each_record_that_is_not_decoded_has_its_own_attempts() -> None:
     assert (values(driver), driver.worker.skipped) == (["b"], 0)
 
 
+def test_the_last_record_that_is_not_decoded_is_committed() -> None:
+    builder = StreamsBuilder("texts")
+    builder.stream("in", value=Registry("a").serde).to("out", value=str)
+    driver = Driver(builder, on_error=retry(1, backoff="1s", then="dead_letter"))
+    driver.send_bytes("in", b"a")
+    driver.advance(wall_clock_ms=1000)
+    assert [letter.value for letter in driver.dead_letters()] == [b"a"]
+    assert driver.worker.metrics().records == 1
+
+
 def test_attempts_end_if_a_failure_shows_only_when_the_cache_is_flushed() -> None:
     def no_three(value: int) -> int:
         if value == 3:

@@ -228,12 +228,14 @@ class Worker:
         limit = self.config.chunk
         full = {one.partition for one in self._tasks.inputs() if self.paused or one.full(limit)}
         batches = self.member.poll(_POLL_CHUNKS * limit, timeout, full, self._give_back)
-        again = sum(task.add_unread(self._rejections.reject) for task in self.tasks.values())
+        again = [records for task in self.tasks.values() for records in task.add_unread(self._rejections.reject)]
+        if again:
+            self._pace.did(sum(again))
         for batch in batches:
             task = self._tasks.reading(batch.source)
             if task is not None:
                 self._pace.did(task.add(batch, self._rejections.reject))
-        return again + sum(len(batch.offsets) or 1 for batch in batches), bool(full)
+        return len(again) + sum(len(batch.offsets) or 1 for batch in batches), bool(full)
 
     def _give_back(self, partitions: frozenset[TopicPartition]) -> None:
         """The group takes these away when this returns. After that they cannot be committed."""

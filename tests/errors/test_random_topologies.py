@@ -14,6 +14,8 @@ from streamtopo.testing import Driver, DriverRecord
 from tests.exactness.graphs import records, topologies
 from tests.exactness.test_chunks import outputs, rows
 
+DEAD_LETTER, AT_ONCE = "dead-letter", "retry:2:0ms:dead-letter"
+
 
 def some(name: str, key: Any, value: Any) -> bool:
     return crc32(f"{name} {key} {value}".encode()) % 12 == 0
@@ -31,10 +33,12 @@ def letters(driver: Driver) -> list[dict[str, bytes | None]]:
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 7, 10_000])
-@given(topology=topologies(fails=some), sent=records())
-def test_any_chunk_size_leaves_out_the_same(chunk: int, topology: Topology, sent: list[DriverRecord]) -> None:
-    oracle = Driver(topology, chunk=1, depth_first=True, on_error="dead_letter")
-    driver = Driver(topology, chunk=chunk, on_error="dead_letter")
+@given(topology=topologies(fails=some), sent=records(), answer=st.sampled_from([DEAD_LETTER, AT_ONCE]))
+def test_any_chunk_size_leaves_out_the_same(
+    chunk: int, topology: Topology, sent: list[DriverRecord], answer: str
+) -> None:
+    oracle = Driver(topology, chunk=1, depth_first=True, on_error=DEAD_LETTER)
+    driver = Driver(topology, chunk=chunk, on_error=answer)
     oracle.send_all(sent)
     driver.send_all(sent)
     note(topology.describe())

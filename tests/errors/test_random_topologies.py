@@ -13,8 +13,10 @@ from streamtopo import Topology
 from streamtopo.testing import Driver, DriverRecord
 from tests.exactness.graphs import records, topologies
 from tests.exactness.test_chunks import outputs, rows
+from tests.exactness.test_random_restarts import Plan, compare, kills
 
 DEAD_LETTER, AT_ONCE = "dead-letter", "retry:2:0ms:dead-letter"
+answers = st.sampled_from([DEAD_LETTER, AT_ONCE])
 
 
 def some(name: str, key: Any, value: Any) -> bool:
@@ -28,12 +30,11 @@ def letters(driver: Driver) -> list[dict[str, bytes | None]]:
         told = {name.partition("errors.")[2]: text for name, text in letter.headers}
         place = {name: told[name] for name in ("topic", "offset", "call") if name in told}
         found.append(place | {"key": letter.key, "value": letter.value})
-    assert driver.worker.metrics().dead_letters == len(found)
     return sorted(found, key=str)
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 7, 10_000])
-@given(topology=topologies(fails=some), sent=records(), answer=st.sampled_from([DEAD_LETTER, AT_ONCE]))
+@given(topology=topologies(fails=some), sent=records(), answer=answers)
 def test_any_chunk_size_leaves_out_the_same(
     chunk: int, topology: Topology, sent: list[DriverRecord], answer: str
 ) -> None:
@@ -42,7 +43,9 @@ def test_any_chunk_size_leaves_out_the_same(
     oracle.send_all(sent)
     driver.send_all(sent)
     note(topology.describe())
-    assert letters(driver) == letters(oracle)
+    found = letters(driver)
+    assert found == letters(oracle)
+    assert driver.worker.metrics().dead_letters == len(found)
     assert outputs(driver) == outputs(oracle)
     assert rows(driver) == rows(oracle)
 
@@ -63,6 +66,20 @@ def test_it_is_as_if_the_records_had_never_been_sent(topology: Topology, sent: l
     assert letters(calm) == [one for one in found if "topic" not in one]
     assert outputs(calm) == outputs(failing)
     assert rows(calm) == rows(failing)
+
+
+@given(
+    topology=topologies(fails=some), sent=records(), plan=kills, chunk=st.sampled_from([1, 3, 10_000]), answer=answers
+)
+def test_kills_change_nothing(
+    topology: Topology, sent: list[DriverRecord], plan: Plan, chunk: int, answer: str
+) -> None:
+    disturbed, calm = (
+        Driver(topology, on_error=answer, chunk=chunk),
+        Driver(topology, on_error=DEAD_LETTER, chunk=chunk),
+    )
+    compare(topology, sent, plan, disturbed, calm)
+    assert letters(disturbed) == letters(calm)
 
 
 def _text(header: bytes | None) -> str:

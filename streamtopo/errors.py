@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -125,6 +126,15 @@ class StepError(StreamtopoError):
         super().__init__("; ".join(filter(None, [message, key, hint])))
         self.failed = failed
         self.__cause__ = failed.cause
+
+
+def faults() -> tuple[type[Exception], ...]:
+    """What a function raises because of its record. Python calls this only when `except faults()` has an error.
+
+    A CancelledError is no Exception, but comes out of plain functions, too, if a client they use has a loop of its own.
+    """
+    loaded = sys.modules.get("asyncio.exceptions")  # slow to import
+    return (Exception,) if loaded is None else (Exception, loaded.CancelledError)
 
 
 def safely(write: Callable[[object], str], thing: object) -> str:

@@ -5,13 +5,21 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-from streamtopo.errors import StreamtopoError
+from streamtopo.errors import StreamtopoError, faults
 from streamtopo.records import Chunk, Order, without
 
 
+class Running(Protocol):
+    """Runs nodes."""
+
+    running: str
+    """The node that runs now."""
+
+
 class FailedRow(NamedTuple):
+    node: str
     order: Order | None
     key: Any
     value: Any
@@ -25,15 +33,16 @@ _PART = 64
 
 class _LeavingOut(threading.local):
     failed: FailedRows | None = None
+    unit: Running
 
 
 _leaving_out = _LeavingOut()
 
 
 @contextmanager
-def leaving_out() -> Iterator[FailedRows]:
-    """In this block, and in this thread, rows that fail are noted in the list, and left out."""
-    before, _leaving_out.failed = _leaving_out.failed, []
+def leaving_out(unit: Running) -> Iterator[FailedRows]:
+    """In this block, and in this thread, rows that fail in the unit are noted in the list, and left out."""
+    before, _leaving_out.failed, _leaving_out.unit = _leaving_out.failed, [], unit
     try:
         yield _leaving_out.failed
     finally:
@@ -59,7 +68,7 @@ def results_of(function: Callable[..., Any], chunk: Chunk, *columns: list[Any]) 
             if len(results) + len(failed) == len(chunk):
                 break
             raise _stopped()
-        except Exception as error:  # the calls before it have their results, and the next ones can still be made
+        except faults() as error:  # the calls before it have their results, and the next ones can still be made
             place = len(results) + len(failed)
             note_failed(_order(chunk, place), chunk.keys[place], chunk.values[place], error)
             failed.append(place)
@@ -70,7 +79,7 @@ def converted(convert: Callable[[list[Any]], list[Any]], chunk: Chunk, column: l
     """The same for a function that converts a whole column. It may be called again for parts of it."""
     try:
         return chunk, convert(column)
-    except Exception:
+    except faults():
         if _leaving_out.failed is None:
             raise
     results, errors = in_parts(convert, lambda value: convert([value])[0], column)
@@ -93,11 +102,11 @@ def in_parts(
         part = column[first : first + _PART]
         try:
             results += together(part)
-        except Exception:
+        except faults():
             for place, value in enumerate(part, first):
                 try:
                     results.append(one(value))
-                except Exception as error:
+                except faults() as error:
                     errors[place] = error
                     results.append(None)
     return results, errors
@@ -118,4 +127,4 @@ def note_failed(order: Order | None, key: Any, value: Any, error: Exception) -> 
         raise error
     if error.__traceback__ is not None:
         error.__traceback__ = error.__traceback__.tb_next  # the frame of here would keep all the rows in memory
-    _leaving_out.failed.append(FailedRow(order, key, value, error))
+    _leaving_out.failed.append(FailedRow(_leaving_out.unit.running, order, key, value, error))

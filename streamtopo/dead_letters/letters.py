@@ -35,7 +35,7 @@ class Letter(NamedTuple):
     call: str | None = None
     """What was called if there was no record."""
     cut: int | None = None
-    """The bytes of the value before it was cut, if it was."""
+    """The bytes that the value had, if the letter was cut."""
 
 
 _TEXTS = ("exception", "message", "stacktrace", "node", "place", "stage", "task", "application", "call")

@@ -45,7 +45,7 @@ class Targets:
         if letter.call is not None:
             return "a call failed, and not a record"
         if letter.cut is not None:
-            return "the value was cut"
+            return "the record was cut"
         if self._to is None and letter.source is None:
             return "the source is not known (give --to)"
         if (topic := self._topic(letter)) not in self._topics:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from streamtopo.errors import SerdeError, StreamtopoError, TopologyError, safely
+from streamtopo.errors import SerdeError, StreamtopoError, TopologyError, faults, safely
 from streamtopo.row_calls import in_parts
 from streamtopo.serdes.checks import Fit, Look, check_returned, checker
 from streamtopo.serdes.exact_json import OPTIONS, SORTED, TEXT_KEYS, dumps, dumps_column, loads, loads_column
@@ -77,7 +77,7 @@ class Serde:
             return [None if (at := value) is None else convert(value) for value in column]
         except StreamtopoError:
             raise
-        except Exception as error:
+        except faults() as error:
             raise self._explained(at, error) from error
 
     def _explained(self, value: Any, error: Exception) -> Exception:

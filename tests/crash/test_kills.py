@@ -93,9 +93,9 @@ def await_a_moment(rng: random.Random, log: EmbeddedLog, before: int, after: int
 
 
 @contextmanager
-def starting(log: Path, state_dir: Path) -> Iterator[Start]:
+def starting(log: Path, state_dir: Path, program: str = PROGRAM) -> Iterator[Start]:
     """Yield a function that starts workers in processes; those still running at the end are killed."""
-    command = [sys.executable, "-c", PROGRAM, f"embedded:{log}", str(state_dir)]
+    command = [sys.executable, "-c", program, f"embedded:{log}", str(state_dir)]
     started: list[subprocess.Popen[bytes]] = []
 
     def start() -> subprocess.Popen[bytes]:

@@ -9,18 +9,21 @@ from pathlib import Path
 
 import pytest
 
-from streamtopo.engine.metrics import Metrics, RestoreProgress, TimeHeldBack, together
+from streamtopo.engine.metrics import Failures, Metrics, RestoreProgress, TimeHeldBack, together
 from streamtopo.engine.processes import pool as pool_module
 from streamtopo.engine.processes.pool import Pool, PoolError
 from streamtopo.records import TopicPartition
 
 HELD = TimeHeldBack("0_3", (TopicPartition("orders", 3),), "behind", 720_000, since=10_000)
 RESTORING = (RestoreProgress("counts", 0, 1, 2),)
-METRICS = Metrics(("0_0",), RESTORING, 5, 7, 1, 2.5, 0, {"null key": 1}, held_back=(HELD,))
+FAILED = (Failures("map", "ValueError", "dead-letter", 3), Failures("map", "KeyError", "skip", 1))
+METRICS = Metrics(
+    ("0_0",), RESTORING, 5, 7, 1, 2.5, 1, {"null key": 1}, held_back=(HELD,), dead_letters=3, failures=FAILED
+)
 LIFELINE = """
 import os, signal, sys, time
 from streamtopo.engine.processes.lifeline import Lifeline
-from streamtopo.engine.metrics import Metrics, RestoreProgress, TimeHeldBack
+from streamtopo.engine.metrics import Failures, Metrics, RestoreProgress, TimeHeldBack
 from streamtopo.records import TopicPartition
 lifeline = Lifeline(int(sys.argv[1]))
 """
@@ -54,11 +57,18 @@ def test_metrics_of_all_processes_are_added_up() -> None:
     assert {lag for records, lag, _ in seen if records < 10} == {None}  # unknown until all processes have reported
     assert seen[-1] == (10, 14, (HELD._replace(tasks=2),))
     assert pool.metrics() == together([METRICS.ended(), METRICS.ended()])
+    assert (pool.metrics().skipped, pool.metrics().dead_letters) == (2, 6)
+    assert [str(one) for one in pool.metrics().failures] == [
+        "dead letters 6 in map (ValueError)",
+        "skipped 2 in map (KeyError)",
+    ]
 
 
 def test_together_adds_up_metrics() -> None:
     other = Metrics(("1_0",), (), 1, 1, 1, 9.0, 1, {"null key": 2, "late": 1})
-    both = Metrics(("0_0", "1_0"), METRICS.restoring, 6, 8, 2, 9.0, 1, {"null key": 3, "late": 1}, held_back=(HELD,))
+    both = METRICS._replace(
+        tasks=("0_0", "1_0"), records=6, lag=8, commits=2, commit_ms=9.0, skipped=2, dropped={"null key": 3, "late": 1}
+    )
     assert together([METRICS, other._replace(lag=None)]).lag is None
     assert together([METRICS, other]) == both
 

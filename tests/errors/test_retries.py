@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from streamtopo import Serde, StreamsBuilder, retry
+from streamtopo import Serde, StreamsBuilder, Worker, retry
+from streamtopo.logs import Topic
+from streamtopo.logs.memory import MemoryLog
+from streamtopo.records import Columns, TopicPartition
+from streamtopo.stores.backends.memory import MemoryStore
 from streamtopo.testing import Driver, DriverRecord
 
 
@@ -43,6 +47,16 @@ def test_each_record_that_is_not_decoded_has_its_own_attempts() -> None:
     registry.unknown = set()
     driver.advance(wall_clock_ms=2000)
     assert (values(driver), driver.worker.skipped) == (["b"], 0)
+
+
+def test_the_last_record_that_is_not_decoded_is_committed() -> None:
+    builder = StreamsBuilder("texts")
+    builder.stream("in", value=Registry("a").serde).to("out", value=str)
+    driver = Driver(builder, on_error=retry(1, backoff="1s", then="dead_letter"))
+    driver.send_bytes("in", b"a")
+    driver.advance(wall_clock_ms=1000)
+    assert [letter.value for letter in driver.dead_letters()] == [b"a"]
+    assert driver.worker.metrics().records == 1
 
 
 def test_attempts_end_if_a_failure_shows_only_when_the_cache_is_flushed() -> None:
@@ -87,3 +101,25 @@ def test_a_record_waits_if_it_cannot_be_decoded_again() -> None:
     registry.unknown = set()
     driver.advance(wall_clock_ms=2000)
     assert (values(driver), driver.worker.skipped) == (["a", "b"], 1)
+
+
+def test_a_worker_that_starts_waits_for_a_global_table_and_stays_in_its_group() -> None:
+    builder = StreamsBuilder("texts")
+    table = builder.global_table(
+        "rows", key=str, value=Registry("b").serde, on_error=retry(1, backoff="1h", then="skip")
+    )
+    builder.stream("in", key=str, value=str).join(table, lambda key, _: key, lambda _, row: row).to("out", value=str)
+    log, clock = MemoryLog(), [0]
+    for topic in ("rows", "in", "out"):
+        log.create(Topic(topic, 1))
+    log.append(TopicPartition("rows", 0), Columns([b"k", b"k"], [b"a", b"b"], [0, 1]))
+    log.append(TopicPartition("in", 0), Columns([b"k"], [b"?"], [2]))
+    worker = Worker(builder, log, lambda stores, partition: MemoryStore(), steady=lambda: clock[0])
+    assert not all(worker.run_once() for _ in range(20))
+    assert (worker.begun, len(worker.member.assignment()), worker.tasks) == (False, 1, {})
+    clock[0] = 3_600_000
+    while worker.run_once():
+        pass
+    assert log.read(TopicPartition("out", 0), 0, 10).columns.values == [b"a"]
+    assert (worker.begun, worker.skipped) == (True, 1)
+    worker.close()

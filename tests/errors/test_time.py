@@ -166,3 +166,14 @@ def test_processors_do_not_see_their_times_if_a_function_that_chooses_the_topic_
     driver = Driver(builder, on_error="skip")
     driver.send_all([DriverRecord("in", "k", value, time) for value, time in [(1, 10), (2, 1000), (3, 20)]])
     assert [value for _, value in driver.read("times")] == [[1, 10], [3, 20]]
+
+
+def test_the_node_that_failed_is_named_also_if_records_pass_nodes_one_by_one() -> None:
+    builder = StreamsBuilder("counts")
+    grouped = builder.stream("in", key=str, value=int).group_by_key()
+    counts = grouped.windowed_by(Windows.tumbling("10ms"), emit="on_close").count(name="counts").to_stream()
+    counts.map_values(abs).map_values(not_two, name="check").map(lambda w, v: (w.key, v), key=str, value=int).to("out")
+    driver = Driver(builder, on_error="dead_letter", depth_first=True)
+    send(driver, 1, 11, 12, 21, 31)
+    assert driver.read("out") == [("k", 1), ("k", 1)]
+    assert [dict(letter.headers)["__streamtopo.errors.node"] for letter in driver.dead_letters()] == [b"check"]

@@ -229,15 +229,32 @@ STEPS = [
 ]
 
 
+Fails = Callable[[str, Any, Any], bool]
+"""Whether a step of this name fails on a row with this key and this value."""
+
+
+def failing(fails: Fails, name: str) -> Callable[[Any, Any], None]:
+    def check(key: Any, value: Any) -> None:
+        if fails(name, key, value):
+            raise ValueError(f"{name} fails on {key}, {value}")
+
+    return check
+
+
 @st.composite
-def topologies(draw: Callable[[Any], Any], *, foreign: bool = False) -> Topology:
-    """With `foreign` there may also be a join by a foreign key, whose answers arrive at any time."""
+def topologies(draw: Callable[[Any], Any], *, foreign: bool = False, fails: Fails | None = None) -> Topology:
+    """With `foreign` there may also be a join by a foreign key, whose answers arrive at any time.
+
+    With `fails`, each step is followed by one that fails for the rows for which it is true.
+    """
     builder = StreamsBuilder("random")
     first, second = (builder.stream(topic, key=str, value=list) for topic in ("in-1", "in-2"))
     streams = [first, second, first.merge(second)]  # one subtopology: the order between tasks is not guaranteed
     for number in range(draw(st.integers(1, 5))):
         stream = draw(st.sampled_from(streams))
-        streams += step(stream, streams, draw, f"s{number}")
+        name = f"s{number}"
+        made = step(stream, streams, draw, name)
+        streams += made if fails is None else [one.peek(failing(fails, f"{name}-{n}")) for n, one in enumerate(made)]
     if foreign and draw(st.booleans()):
         left, right = (draw(st.sampled_from(streams)).to_table() for _ in range(2))
         join = draw(st.sampled_from([left.join, left.left_join]))

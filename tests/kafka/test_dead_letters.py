@@ -78,3 +78,26 @@ def test_a_replay_that_is_killed_goes_on(kafka: str, log: KafkaLog) -> None:
         position = batch.next_offset
     assert written == Counter(b"k%d" % number for number in range(20_000))
     log.close()
+
+
+def test_a_purge_that_is_killed_deletes_nothing_else_and_can_be_repeated(kafka: str, log: KafkaLog) -> None:
+    """It is killed when the topic exists where it remembers letters: perhaps before it has written to it."""
+    for number in range(10):
+        rows = [failure(row, node="to-cents" if row < 500 or row % 2 else "look-up") for row in range(1_000)]
+        write_letters(log, *rows, start=1_000 * number, partition=number % 2)
+    command = [sys.executable, "-m", "streamtopo", "dlq", "purge", "orders", "--node", "to-cents", "--force"]
+    process = subprocess.Popen([*command, "--log", kafka], env=os.environ | {"PYTHONPATH": str(ROOT)})
+    while f"{LETTERS}.done" not in log.topics():
+        assert process.poll() is None
+    process.kill()
+    process.wait()
+    assert letters(kafka).get("look-up") == 2_500
+    assert run(kafka, "purge", "orders", "--node", "to-cents", "--force").exit_code == 0
+    assert letters(kafka) == {"look-up": 2_500}
+    assert log.start(TopicPartition(LETTERS, 0)) == 500
+    log.close()
+
+
+def letters(kafka: str) -> dict[str, int]:
+    counts = json.loads(run(kafka, "list", "orders", "--json").stdout)["counts"]
+    return {count["node"]: count["letters"] for count in counts}

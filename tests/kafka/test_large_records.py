@@ -92,3 +92,17 @@ def test_a_dead_letter_that_is_too_large_is_cut(kafka: str, tmp_path: Path) -> N
     assert dict(headers)["__streamtopo.errors.cut"] == b"1500000"
     assert headers[0] == ("mine", b"1")
     log.close()
+
+
+def test_headers_of_several_megabytes_do_not_stop_the_worker(kafka: str, tmp_path: Path) -> None:
+    builder = StreamsBuilder("texts")
+    builder.stream("in", value=int).to("out")
+    log = prepared(kafka, **{"max.message.bytes": "3000000"})
+    log.append(TopicPartition("in", 0), Columns([b"k"], [b"no int"], [5], [(("mine", b"x" * 2_000_000),)]))
+    work(builder, kafka, tmp_path, on_error="dead_letter")
+    columns = log.read(TopicPartition("dlq.texts", 0), 0, 10).columns
+    headers = dict((columns.headers or [()])[0])
+    assert (columns.keys, columns.values) == ([b"k"], [b"no int"])
+    assert "mine" not in headers
+    assert headers["__streamtopo.errors.cut"] == b"6"
+    log.close()

@@ -66,7 +66,7 @@ def letter_to_lines(placed: PlacedLetter, types: DeclaredTypes) -> Iterator[str]
         "application": letter.application,
         "attempts": letter.attempts,
         "call": letter.call,
-        "cut": letter.cut and f"the value had {letter.cut:,} bytes",
+        "cut": letter.cut and f"it was too large; its value had {letter.cut:,} bytes",
         "source": _source(letter),
         "time": time_text(letter.record.timestamp),
     }

@@ -86,7 +86,7 @@ class GlobalTasks:
     def _look(self, reject: Reject) -> bool:
         found = False
         for task in self.tasks.values():
-            found = task.add_unread(reject) or found
+            found = bool(task.add_unread(reject)) or found
             for partition, one in task.inputs.items():
                 batch = self._log.read(partition, one.fetched, 0 if one.unread else self._chunk)
                 if batch.next_offset > one.fetched:

@@ -19,6 +19,9 @@ class NewLetter(NamedTuple):
     value: bytes | None
     timestamp: int
     headers: Headers
+    """Those of the record."""
+    errors: Headers
+    """About the failure; they follow the others."""
 
 
 class LeftOut(NamedTuple):

@@ -10,21 +10,43 @@ from streamtopo.engine.failures.tracebacks import name_of, traceback_text
 from streamtopo.errors import FailedRecord, safely
 from streamtopo.records import size_of
 
+_LONGEST = 10_000
+"""Bytes of a shortened text."""
+
 
 def letter_of(failed: FailedRecord, topic: str, application: str) -> NewLetter:
     """In the form of Kafka Streams, with some headers of our own."""
     errors = [(name, text.encode(errors="replace") or None) for name, text in _errors(failed, application)]
     partition, time = max(failed.partition, 0), max(failed.timestamp, 0)
-    return NewLetter(topic, partition, failed.key, failed.value, time, (*failed.headers, *errors))
+    return NewLetter(topic, partition, failed.key, failed.value, time, failed.headers, tuple(errors))
 
 
 def cut(letter: NewLetter, limit: int | None) -> NewLetter:
-    """If it is larger than its topic accepts, without the end of the value; a header has the number of bytes before."""
-    if limit is None or letter.value is None or size_of(letter.key, letter.value, letter.headers) <= limit:
+    """Smaller, if it is larger than its topic accepts.
+
+    Texts about the failure are shortened. If that is not enough, the end of the value is left out; if there is no room
+    for any of it, the headers of the record; and at last the end of the key. Then one more header has the number of
+    bytes that the value had.
+    """
+    if limit is None or _size(letter) <= limit:
         return letter
-    headers = (*letter.headers, (names.CUT, str(len(letter.value)).encode()))
-    room = limit - size_of(letter.key, None, headers)
-    return letter._replace(value=letter.value[: max(0, room)], headers=headers)
+    letter = letter._replace(errors=tuple((name, text and _shortened(text)) for name, text in letter.errors))
+    if _size(letter) <= limit:
+        return letter
+    key, value, errors = letter.key, letter.value, (*letter.errors, (names.CUT, b"%d" % len(letter.value or b"")))
+    headers = letter.headers if size_of(key, None, letter.headers + errors) <= limit else ()
+    key = key and key[: max(0, limit - size_of(None, None, errors))]
+    value = value and value[: max(0, limit - size_of(key, None, headers + errors))]
+    return letter._replace(key=key, value=value, headers=headers, errors=errors)
+
+
+def _size(letter: NewLetter) -> int:
+    return size_of(letter.key, letter.value, letter.headers + letter.errors)
+
+
+def _shortened(text: bytes) -> bytes:
+    """Without half a letter at its end."""
+    return text[:_LONGEST].decode(errors="ignore").encode()
 
 
 def _errors(failed: FailedRecord, application: str) -> Iterator[tuple[str, str]]:

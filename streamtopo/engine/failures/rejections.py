@@ -87,7 +87,8 @@ class Rejections:
                 target = TopicPartition(letter.topic, letter.partition % self._partitions(letter.topic))
                 by_target.setdefault(target, []).append(cut(letter, self._limits.get(letter.topic)))
         for target, letters in by_target.items():
-            keys, values, times, headers = zip(*[letter[2:] for letter in letters], strict=True)
+            rows = [(one.key, one.value, one.timestamp, (*one.headers, *one.errors)) for one in letters]
+            keys, values, times, headers = zip(*rows, strict=True)
             yield target, Columns(list(keys), list(values), list(times), list(headers))
 
     def committed(self) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from streamtopo.engine.program.edges import Edge, Flow
 from streamtopo.engine.program.processor_step import ProcessStep, Push
-from streamtopo.engine.program.stations import PASSED_ON, Failure, Station, TakeSingly
+from streamtopo.engine.program.stations import PASSED_ON, Failure, Station, wrapped
 from streamtopo.processors import Record
 from streamtopo.records import EVERY_CHILD, Chunk, Order, below, interleave, private
 
@@ -17,6 +17,7 @@ class DepthFirst:
 
     def __init__(self, stations: list[Station]) -> None:
         self.names = frozenset(station.name for station in stations)
+        self.running = ""
         arriving = [edge for station in stations for edge in station.edges.arriving]
         self._arriving = [edge for edge in arriving if edge.parent not in self.names]
         self.hears = frozenset(edge.parent for edge in self._arriving)
@@ -49,6 +50,7 @@ class DepthFirst:
 
     def advance(self, flow: Flow, time: int) -> None:
         for station in self._stations.values():
+            self.running = station.name
             self._emit_all(station, station.closed_by(time))
         self._leave(flow)
 
@@ -71,11 +73,12 @@ class DepthFirst:
             if processor is not None:
                 processor.take(record, self._base)
                 return
+            self.running = station.name
             order = self._base if station.edges.leaving else self._next_order()
             out = station.step.process(_one_row(record, order, side, old))
         except PASSED_ON:
             raise
-        except (Exception, TakeSingly) as error:
+        except wrapped() as error:
             raise Failure(station.name, error) from error
         headers = out.headers or [()] * len(out)
         routes = out.routes or [EVERY_CHILD] * len(out)

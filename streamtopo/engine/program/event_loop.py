@@ -16,9 +16,19 @@ def await_all(function: Coroutine, columns: list[list[Any]], limits: CallLimits)
     waiting = asyncio.run_coroutine_threadsafe(_all(function, columns, limits), _loop())
     try:
         return waiting.result()
+    except _Ended as ended:
+        raise ended.error from None
     except BaseException:
         waiting.cancel()
         raise
+
+
+class _Ended(BaseException):
+    """A call raised what ends a program. That would end only the event loop, and nobody would get a result any more."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__()
+        self.error = error
 
 
 @cache
@@ -43,10 +53,17 @@ async def _all(function: Coroutine, columns: list[list[Any]], limits: CallLimits
     return results
 
 
+async def _call(function: Coroutine, row: tuple[Any, ...]) -> Any:
+    try:
+        return await function(*row)
+    except (KeyboardInterrupt, SystemExit) as error:
+        raise _Ended(error) from error
+
+
 async def _with_retries(function: Coroutine, row: tuple[Any, ...], limits: CallLimits) -> Any:
     for tried in range(1, limits.retries + 2):
         try:
-            return await asyncio.wait_for(function(*row), limits.timeout)
+            return await asyncio.wait_for(_call(function, row), limits.timeout)
         except Exception as error:
             if tried <= limits.retries:
                 await asyncio.sleep(limits.pause * 2 ** (tried - 1))

@@ -22,8 +22,8 @@ logger = logging.getLogger("streamtopo")
 
 LeaveOut = Callable[[Mapping[int, Failure]], object]
 """Decides about records that failed, by their numbers; raises Failure if one of them must not be left out."""
-LeaveOutRow = Callable[[str, FailedRow], object]
-"""The same for a row that no record has made, and that failed in a node."""
+LeaveOutRow = Callable[[FailedRow], object]
+"""The same for a row that no record has made."""
 
 
 class Opener(Protocol):
@@ -86,10 +86,9 @@ class Program:
         with self._pass() as flow:
             failures: dict[int, Failure] = {}
             for unit in self._units[: self._first]:
-                with leaving_out() as failed:
+                with leaving_out(unit) as failed:
                     unit.run(flow, given)
-                (node,) = unit.names
-                for order, _, _, error in failed:
+                for node, order, _, _, error in failed:
                     assert order is not None, "these rows have an order"
                     failures.setdefault(number_of(order), Failure(node, error))
             if failures:
@@ -97,7 +96,7 @@ class Program:
             for passed_on in (flow, self._outbox):
                 passed_on.leave_out(failures.keys(), ordered=self.shape.ordered)
             for unit in self._units[self._first :]:
-                unit.run(flow, {})
+                unit.run(flow, given)
         return failures.keys()
 
     def before_commit(self) -> None:
@@ -119,11 +118,11 @@ class Program:
         """The same, without the rows on which functions fail."""
         with self._pass() as flow:
             for unit in self._units:
-                with leaving_out() as failed:
+                with leaving_out(unit) as failed:
                     unit.run(flow, {})
                     unit.advance(flow, time)
                 for row in failed:
-                    leave_out(min(unit.names), row)
+                    leave_out(row)
 
     def punctuate(self, node: str, time: int, call: Callable[[], object]) -> None:
         """Run a call that a processor has scheduled, and send what it forwards."""

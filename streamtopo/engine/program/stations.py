@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Protocol, TypeVar
 
 from streamtopo.engine.program.edges import Edges, Flow, Watch
-from streamtopo.errors import LogError, StoreFailed
+from streamtopo.errors import LogError, StoreFailed, faults
 from streamtopo.records import NOTHING, Chunk, Order, PlacedPuts, Puts
 from streamtopo.steps import Step, WatchingStep
 
@@ -30,6 +30,11 @@ class TakeSingly(BaseException):
 
 PASSED_ON = (Failure, LogError, StoreFailed)
 """Not wrapped: errors that already name their node, and those that are not caused by a record: a skip would lose it."""
+
+
+def wrapped() -> tuple[type[BaseException], ...]:
+    """All others that may be caused by a record."""
+    return (*faults(), TakeSingly)
 
 
 class Numbers:
@@ -55,6 +60,8 @@ class Unit(Protocol):
     """One or several nodes that the program runs as one."""
 
     names: frozenset[str]
+    running: str
+    """The node that runs now, or was the last to run."""
     hears: frozenset[str]
     """Nodes that send something to it, and so run before it."""
 
@@ -80,6 +87,7 @@ class Station:
 
     def __init__(self, name: str, step: Step, edges: Edges, numbers: Numbers) -> None:
         self.names = frozenset([name])
+        self.running = name
         self.hears = frozenset([edge.parent for edge in edges.arriving] + [watch.table for watch in edges.watching])
         self.name = name
         self.step = step
@@ -146,7 +154,7 @@ class Station:
             return act(*arguments)
         except PASSED_ON:
             raise
-        except (Exception, TakeSingly) as error:
+        except wrapped() as error:
             raise Failure(self.name, error) from error
 
     def _puts_among(self, chunk: Chunk, flow: Flow) -> list[PlacedPuts]:

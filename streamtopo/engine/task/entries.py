@@ -245,13 +245,13 @@ def _pass_time(task: Task, move: Callable[..., None], call: str, reject: Reject)
     """Move the time, without the rows that fail and may be left out. If that is not possible, it stays where it is."""
     known = len(task.setbacks.left_out)
 
-    def leave_out(node: str, row: FailedRow) -> None:
+    def leave_out(row: FailedRow) -> None:
         number = len(task.setbacks.left_out) - known + 1  # rows may be equal, but each of them counts
         what = f"{call}, row {number}: key {safely(repr, row.key):.10000}, value {safely(repr, row.value):.100000}"
         try:
-            task.setbacks.leave_out(FailedRecord(node, row.error, str(task.id), call=what), reject)
+            task.setbacks.leave_out(FailedRecord(row.node, row.error, str(task.id), call=what), reject)
         except StepError as stop:
-            raise Failure(node, row.error) from stop
+            raise Failure(row.node, row.error) from stop
 
     if task.attempt(move) is not None and task.attempt(partial(move, leave_out=leave_out)) is not None:
         del task.setbacks.left_out[known:]

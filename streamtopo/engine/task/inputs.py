@@ -13,7 +13,7 @@ from streamtopo.engine.failures.left_out import LeftOut, Reject, TryAgain
 from streamtopo.engine.task.ahead import ANY, Ahead
 from streamtopo.engine.task.marks import Mark, without_marks
 from streamtopo.engine.task.progress import Place
-from streamtopo.errors import FailedRecord, Stage, StepError
+from streamtopo.errors import FailedRecord, Stage, StepError, faults
 from streamtopo.records import Batch, Columns, Headers, TopicPartition, within, without
 from streamtopo.topology.nodes import SourceNode
 from streamtopo.windows import FOREVER
@@ -231,7 +231,7 @@ class Input:
         keys, values, timestamps, headers = batch.columns
         raw = Rows(keys, values, batch.offsets, timestamps, headers, [], [])
         if not self._careful:
-            with suppress(Exception):
+            with suppress(*faults()):
                 return self._timed(raw.fresh(self.source), self._partition_time(latest), latest)
             self._careful = _CAREFUL
         self._careful -= 1
@@ -249,7 +249,7 @@ class Input:
                 rows = rows.slice(slice(place))
                 break
         rows = rows.without([place for place in sorted(bad) if place < rows.size])
-        with suppress(Exception):
+        with suppress(*faults()):
             return self._timed(rows, self._partition_time(latest), latest)
         return self._timed_partly(rows, reject, latest)
 
@@ -262,7 +262,7 @@ class Input:
             try:
                 done.append(self._timed(row, time, latest))
                 time = max(time, *within(done[-1].timestamps, latest))
-            except Exception as error:
+            except faults() as error:
                 if not self._may_leave_out(error, row, 0, reject):
                     break
         return join_rows(done)

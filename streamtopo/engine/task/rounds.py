@@ -9,6 +9,7 @@ from itertools import accumulate
 
 from streamtopo.engine.program.stations import Failure
 from streamtopo.engine.task.inputs import Input, InputRows, Rows
+from streamtopo.errors import faults
 from streamtopo.records import Chunk, Order, TopicPartition, interleave, latest_so_far, within
 from streamtopo.topology.clocks import OperatorClock, not_past
 from streamtopo.windows import FOREVER
@@ -109,7 +110,7 @@ class Round:
 def _decoded_again(part: InputRows) -> Rows:
     try:
         return part.rows.fresh(part.input.source)
-    except Exception as error:  # the first time it was possible
+    except faults() as error:  # the first time it was possible
         raise Failure(part.input.source.name, error) from error
 
 

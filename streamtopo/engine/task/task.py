@@ -111,17 +111,17 @@ class Task:
         one.pass_left_out()
         return records
 
-    def add_unread(self, reject: Reject) -> bool:
-        """Decode again what could not be decoded, where it is time for that; true if there was something."""
+    def add_unread(self, reject: Reject) -> list[int]:
+        """Decode again what could not be decoded, where it is time for that; returns the counts of the inputs."""
         due = [
             one
             for one in self.inputs.values()
             if one.retry_at is not None and one.retry_at <= self._options.steady_clock()
         ]
+        counts = [one.add_unread(reject, self.horizons.ahead.judged(self._options.wall_clock())) for one in due]
         for one in due:
-            one.add_unread(reject, self.horizons.ahead.judged(self._options.wall_clock()))
             one.pass_left_out()
-        return bool(due)
+        return counts
 
     def pass_left_out(self) -> None:
         """All rounds were done again: move past the records that were left out after them."""

@@ -80,7 +80,7 @@ class Worker:
         on_disk = self.config.memory - self.config.row_memory - self.config.compaction_memory
         open_store = open_store or stores_on_disk(topology.application_id, self.config.state_dir, on_disk)
         self.begun = False
-        """Whether there was a turn after the group had assigned the tasks."""
+        """Whether there was a turn after the group had assigned the tasks, and global tables were loaded."""
         self.stopping = False
         self.paused = False
         """Process nothing, but commit what was done and stay in the group; may be set by any thread."""
@@ -187,7 +187,7 @@ class Worker:
             with self._all_or_nothing():
                 placed = self.member.placed
                 worked = self._turn(timeout)
-                self.begun = self.begun or placed
+                self.begun = self.begun or (placed and self.globals.loaded)
                 self._metrics.update()
                 return worked
         except RecordTooLarge as error:
@@ -204,7 +204,8 @@ class Worker:
         self._tasks.follow_assignment(self._commit_if_needed)
         updated = self.globals.update(self._rejections.reject)
         if not self.globals.loaded:
-            return True
+            self._read(0.0 if updated else timeout)  # no task is ready: only the group hears of this worker
+            return updated
         restored = self._tasks.restore(self.config.chunk)
         if self._read_little and not restored:
             self._pace.rest(timeout)
@@ -228,12 +229,14 @@ class Worker:
         limit = self.config.chunk
         full = {one.partition for one in self._tasks.inputs() if self.paused or one.full(limit)}
         batches = self.member.poll(_POLL_CHUNKS * limit, timeout, full, self._give_back)
-        again = sum(task.add_unread(self._rejections.reject) for task in self.tasks.values())
+        again = [records for task in self.tasks.values() for records in task.add_unread(self._rejections.reject)]
+        if again:
+            self._pace.did(sum(again))
         for batch in batches:
             task = self._tasks.reading(batch.source)
             if task is not None:
                 self._pace.did(task.add(batch, self._rejections.reject))
-        return again + sum(len(batch.offsets) or 1 for batch in batches), bool(full)
+        return len(again) + sum(len(batch.offsets) or 1 for batch in batches), bool(full)
 
     def _give_back(self, partitions: frozenset[TopicPartition]) -> None:
         """The group takes these away when this returns. After that they cannot be committed."""

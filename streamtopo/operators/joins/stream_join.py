@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from streamtopo.errors import faults
 from streamtopo.operators.joins.recent import Recent, Timed
 from streamtopo.operators.joins.unmatched import LEFT, RIGHT, JoinWindow, Pending, place_of
 from streamtopo.operators.tables.aggregate import Dropped
@@ -213,7 +214,7 @@ class Joined:
         left, right = (None, private(value)) if side == RIGHT else (private(value), None)
         try:
             self._values.append(self._joiner(key, left, right))
-        except Exception as error:
+        except faults() as error:
             note_failed(None, key, value, error)
             return
         self._places.append(place)

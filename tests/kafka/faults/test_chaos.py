@@ -18,6 +18,7 @@ from streamtopo.broker import Cluster
 from streamtopo.logs.kafka import KafkaLog
 from tests.kafka.brokers import emptied
 from tests.kafka.workers.lives import (
+    PLAIN,
     SOON,
     Workers,
     committed,
@@ -38,6 +39,17 @@ pytestmark = [pytest.mark.kafka, long]
 SEED = int(os.environ.get("STREAMTOPO_SEED", "1"))
 RUNS = int(os.environ.get("STREAMTOPO_RUNS", "20"))
 PIECE = 10_000
+FAILING = """
+import random
+from streamtopo import retry
+
+def look(value):
+    if random.random() < 0.0005:
+        raise ConnectionError("no answer")
+    return value
+
+builder.on_error(retry(50, backoff="5ms"))
+"""
 FAULTS = 50
 
 
@@ -92,10 +104,10 @@ class Chaos:
         broker.signal(signal.SIGCONT)
 
 
-def run_with_faults(log: KafkaLog, kafka: str, cluster: Cluster, folder: Path, cache: str) -> int:
+def run_with_faults(log: KafkaLog, kafka: str, cluster: Cluster, folder: Path, cache: str, steps: str = PLAIN) -> int:
     """Send records, cause a fault, send again; return the number of records."""
     print(f"STREAMTOPO_SEED={SEED}")  # noqa: T201
-    with workers(folder, kafka + SOON) as running:
+    with workers(folder, kafka + SOON, steps) as running:
         chaos = Chaos(random.Random(SEED), running, cluster, cache)
         for _ in range(3):
             chaos.start()
@@ -120,10 +132,12 @@ def settled(log: KafkaLog, records: int) -> bool:
     return {key: max(counted) for key, counted in outputs(log).items()} == last
 
 
+@pytest.mark.parametrize("steps", [PLAIN, FAILING], ids=["plain", "failing"])
 def test_each_update_is_written_once_after_any_faults(
-    log: KafkaLog, kafka: str, cluster: Cluster, tmp_path: Path
+    log: KafkaLog, kafka: str, cluster: Cluster, tmp_path: Path, steps: str
 ) -> None:
-    records = run_with_faults(log, kafka, cluster, tmp_path, cache="0")
+    """Also if a step fails now and then, and its records are tried again."""
+    records = run_with_faults(log, kafka, cluster, tmp_path, cache="0", steps=steps)
     assert outputs(log) == exact(records)
 
 

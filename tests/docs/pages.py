@@ -1,4 +1,4 @@
-"""A page of the docs, used as a reader would: save its files, run its programs, type its commands, compare the output."""
+"""A page of the docs, used as a reader would: save files, run programs, type commands, and compare the output."""
 
 from __future__ import annotations
 
@@ -18,10 +18,7 @@ from typing import NamedTuple, Self
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md"]
 PATIENCE = 30
-FENCE = re.compile(
-    r'^(?:<!-- (?P<mark>[^>]+) -->\n)?```(?P<language>\w+)(?: title="(?P<title>[^"]+)")?.*\n(?P<code>(?:.*\n)*?)```$',
-    re.M,
-)
+FENCE = re.compile(r'^(?:<!-- ([^>]+) -->\n)?```(\w+)(?: title="([^"]+)")?.*\n((?:.*\n)*?)```$', re.MULTILINE)
 LOOKS = re.compile(r"streamtopo (query|consume|groups|topics|dlq)|curl")
 """Commands that may be repeated, until the worker in the other terminal has done what they show."""
 CHANGES = [
@@ -122,7 +119,8 @@ class Terminal:
         for command, expected in commands(text):
             deadline = time.monotonic() + PATIENCE
             while not shown(expected, output := self.type(command)):
-                assert LOOKS.match(command) and time.monotonic() < deadline, f"$ {command}\n{output}"
+                assert LOOKS.match(command), f"$ {command}\n{output}"
+                assert time.monotonic() < deadline, f"$ {command}\n{output}"
 
     def type(self, command: str) -> str:
         """Run a command on a terminal, and return what it shows."""
@@ -150,7 +148,8 @@ class Terminal:
             self._running = self._start(f"exec {command}", file.fileno())
         deadline = time.monotonic() + PATIENCE
         while not shown(f"...{expected}...", output.read_text()):
-            assert self._running.poll() is None and time.monotonic() < deadline, f"$ {command}\n{output.read_text()}"
+            assert self._running.poll() is None, output.read_text()
+            assert time.monotonic() < deadline, output.read_text()
             time.sleep(0.05)
 
     def _start(self, command: str, output: int) -> subprocess.Popen[str]:

@@ -319,10 +319,10 @@ class Screen:
                 self.text += os.read(self._terminal, 65536).decode(errors="replace")
 
 
-# -- what the README says
+# -- what the docs say
 
 
-def test_the_readme_has_every_option_with_its_environment_and_default() -> None:
+def test_the_page_has_every_option_with_its_environment_and_default() -> None:
     keywords = {field.name for field in fields(WorkerConfig)} | {"log"}
     real = [
         [
@@ -334,7 +334,7 @@ def test_the_readme_has_every_option_with_its_environment_and_default() -> None:
         for option in worker.params
         if isinstance(option, click.Option) and not option.hidden and option.name != "verbose"
     ]
-    table = (ROOT / "README.md").read_text().partition("| keyword | option |")[2].partition("\n\n")[0]
+    table = (ROOT / "docs/reference/options.md").read_text().partition("| keyword | option |")[2].partition("\n\n")[0]
     said = [[cell.strip() for cell in line.split("|")[1:5]] for line in table.splitlines()[2:]]
     assert sorted(said) == sorted(real)
 

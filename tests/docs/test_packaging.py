@@ -26,10 +26,3 @@ def test_the_classifiers_begin_with_the_oldest_python() -> None:
     versions = [line.rpartition(" ")[2] for line in PROJECT["classifiers"] if " :: Python :: 3." in line]
     assert PROJECT["requires-python"] == f">={versions[0]}"
     assert versions == [f"3.{11 + number}" for number in range(len(versions))]
-
-
-def test_each_extra_is_part_of_dev() -> None:
-    """CI has all packages; a bound of an extra holds there, too."""
-    extras = dict(PROJECT["optional-dependencies"])
-    dev = {package.partition(">")[0].partition("=")[0] for package in extras.pop("dev")}
-    assert [one for wanted in extras.values() for one in wanted if one.partition(">")[0] not in dev] == []

@@ -77,29 +77,30 @@ config_option = click.option(
 
 
 @topics.command()
-@click.argument("topic", metavar="NAME")
+@click.argument("names", metavar="NAME...", nargs=-1, required=True)
 @click.option(
     "--partitions", type=click.IntRange(1, MOST_PARTITIONS), required=True, metavar="N", help="Number of partitions."
 )
 @config_option
 @log_option
-def create(topic: str, partitions: int, config: dict[str, str], log: str) -> None:
-    """Create topic NAME, and the log if it does not exist.
+def create(names: tuple[str, ...], partitions: int, config: dict[str, str], log: str) -> None:
+    """Create each topic NAME, and the log if it does not exist.
 
-    If the topic exists and is the same, nothing is changed.
+    If a topic exists and is the same, nothing is changed.
 
     \b
     Examples:
-      streamtopo topics create sentences --partitions 4
+      streamtopo topics create sentences word-counts --partitions 4
       streamtopo topics create prices --partitions 4 --config cleanup.policy=compact
       streamtopo topics create clicks --partitions 4 --config retention.ms=86400000
     """
-    wanted = Topic(valid_name(topic, "topic"), partitions, config)
+    wanted = [Topic(valid_name(name, "topic"), partitions, config) for name in names]
     with opened_log(log, create=True) as target:
-        before = target.topics().get(topic)
-        target.create(wanted)
-    what = "exists already" if before else "created"
-    click.echo(f'topic "{topic}" {what}: {counted(partitions, "partition")} in {shown_log(log)}')
+        before = target.topics()
+        for topic in wanted:
+            target.create(topic)
+            what = "exists already" if topic.name in before else "created"
+            click.echo(f'topic "{topic.name}" {what}: {counted(partitions, "partition")} in {shown_log(log)}')
 
 
 @topics.command()
@@ -203,7 +204,7 @@ def delete(topic: str, log: str) -> None:
 def plan(app: str, log: str, as_json: bool) -> None:
     """Show the topics that APP needs, and whether they exist.
 
-    A worker creates the internal topics. The others must exist before it starts, unless it has --create-topics.
+    A worker creates the internal topics. It creates the others, too, on the embedded log, or with --create-topics.
 
     \b
     Examples:

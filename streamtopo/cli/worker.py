@@ -104,8 +104,8 @@ def run(app: str, processes: int, url: str, config: WorkerConfig, web: WebOption
         topology = load_topology(app)
         demo_definition = demo_of(load_module(app)) if demo else None
         log = stack.enter_context(closing(open_log(url)))
-        plan = Topics(topology, log, config).plan
-        click.echo(banner(topology, plan, log, url, processes, config.guarantee))
+        topics = Topics(topology, log, config)
+        click.echo(banner(topology, topics, log, url, processes, config.guarantee))
         running_demo = stack.enter_context(RunningDemo(demo_definition, topology, log)) if demo_definition else None
         view = _view()
         stack.callback(view.close)

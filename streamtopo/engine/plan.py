@@ -59,13 +59,17 @@ def missing(topology: Topology, existing: Mapping[str, Topic]) -> dict[str, str]
     sinks = {sink.topic: "sink" for sink in topology.sinks if isinstance(sink.topic, str)}
     internal = {*topology.repartitions, *map(topology.topic_of, topology.repartitions)}
     there = internal.union(existing)
-    return {name: kind for name, kind in (sinks | sources).items() if name not in there}
+    return {name: kind for name, kind in (sources | sinks | sources).items() if name not in there}
 
 
-def absent(kind: str, topic: str) -> PartitionError:
+def absent(kinds: Mapping[str, str], *, may_create: bool = True) -> PartitionError:
+    """`kinds`: "source", "sink" or "internal", by topic."""
+    topics = ", ".join(f'{kind} topic "{name}"' for name, kind in kinds.items())
+    verb, them = ("does", "it") if len(kinds) == 1 else ("do", "them")
+    option = ", or start with --create-topics 4 (create_topics=4), which creates all that are missing"
     return PartitionError(
-        f'{kind} topic "{topic}" does not exist; create it first: streamtopo topics create {topic} --partitions 4, '
-        "or start with --create-topics 4 (create_topics=4), which creates all that are missing"
+        f"{topics} {verb} not exist; create {them} first: streamtopo topics create {' '.join(kinds)} --partitions 4"
+        + (option if may_create else "")
     )
 
 
@@ -111,8 +115,8 @@ def _topics_read(topology: Topology, subtopology: Subtopology, existing: Mapping
     topics = {topology.topic_of(topic) for source in subtopology.sources for topic in source.topics}
     topics |= {name for name in existing for source in subtopology.sources if source.matches(name)}
     internal = set(map(topology.topic_of, topology.repartitions))
-    for topic in sorted(topics - internal - existing.keys()):
-        raise absent("source", topic)
+    if gone := sorted(topics - internal - existing.keys()):
+        raise absent(dict.fromkeys(gone, "source"))
     return tuple(sorted(topics))
 
 

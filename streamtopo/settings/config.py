@@ -15,6 +15,7 @@ from streamtopo.settings.options import (
     duration,
     duration_or_none,
     flag,
+    number_or_none,
     options_of,
     text,
     whole_number,
@@ -64,8 +65,10 @@ class WorkerConfig:
     max_task_idle: int = duration(
         "0ms", "How long a task waits for records of an input that is empty before it takes those of its other inputs."
     )
-    create_topics: int = whole_number(
-        0, "Create missing topics with this number of partitions. 0: do not create them.", least=0
+    create_topics: int | None = number_or_none(
+        "auto",
+        "Create missing topics with this number of partitions. 0: do not create them. "
+        "auto: 4 on the embedded log, 0 on Kafka or with --wait-for-topics.",
     )
     no_create: bool = flag("Create no topics at all; the internal topics must exist, too.")
     """Also not the topic for the fingerprint of the topology."""

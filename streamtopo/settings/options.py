@@ -75,6 +75,19 @@ def whole_number(default: int, help: str, *, least: int) -> Any:
     return _field(default, Option(default, help, least=least))
 
 
+def number_or_none(none: str, help: str) -> Any:
+    """A whole number, or None, written as `none`."""
+
+    def read(value: Any) -> int | None:
+        if value in (None, none):
+            return None
+        if not str(value).isdecimal():
+            raise ConfigError(f"{value!r} is not a number of at least 0; give one such as 4, or {none}")
+        return int(value)
+
+    return _field(None, Option(none, help, read, "number", none=none))
+
+
 def choice(default: Enum, help: str) -> Any:
     return _field(default, Option(default.value, help, choices=type(default)))
 

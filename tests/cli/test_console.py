@@ -1,4 +1,4 @@
-"""README's section about the console, run in a shell with a worker in the background."""
+"""The page about the console, run in a shell with a worker in the background."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.cli.conftest import ROOT
 
-SECTION = re.search(r"## The console\n.*?```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+SECTION = re.search(r"```sh\n(.*?)```", (ROOT / "docs/guides/console.md").read_text(), re.DOTALL)
 
 
 def shell(folder: Path, script: str) -> subprocess.CompletedProcess[str]:
@@ -26,7 +26,7 @@ def shell(folder: Path, script: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_lines_of_the_section_work(folder: Path) -> None:
+def test_the_lines_of_the_page_work(folder: Path) -> None:
     assert SECTION
     ended = shell(folder, SECTION[1])
     assert ended.returncode == 0, ended.stderr

@@ -173,6 +173,7 @@ def test_a_changed_topology_is_refused(app: App, log: EmbeddedLog) -> None:
 @pytest.mark.parametrize("topic", ["in", "out", "rows"])
 def test_a_missing_topic_is_an_error(app: App, log: EmbeddedLog, topic: str) -> None:
     log.delete(topic)
+    app.options = "dict(create_topics=0)"
     assert f'topic "{topic}" does not exist; create it first: streamtopo topics create {topic}' in app.error()
     log.create(Topic(topic, 1))
     put(log, (b"k", b"a"))

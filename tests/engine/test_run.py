@@ -184,7 +184,7 @@ def test_a_missing_topic_is_found_before_anything_starts(topic: str, log: Log) -
     log.create(Topic({"in": "out", "out": "in"}[topic], 2))
     kind = {"in": "source", "out": "sink"}[topic]
     with pytest.raises(PartitionError, match=f'{kind} topic "{topic}" does not exist; create it first: streamtopo'):
-        Worker(counting(), log)
+        Worker(counting(), log, create_topics=0)
     Worker(counting(), log, lambda stores, partition: MemoryStore(), create_topics=2).close()
     assert log.topics()[topic].partitions == 2
     with suppress(StreamtopoError):

@@ -130,3 +130,22 @@ def test_topics_of_a_pattern_are_listed_rarely_if_that_is_slow(monkeypatch: pyte
     while not topics.refresh():
         pass
     assert topics.plan.topics == (("in-1", "in-2"),)
+
+
+def test_a_missing_topic_gets_as_many_partitions_as_those_it_is_joined_with(log: MemoryLog) -> None:
+    builder = StreamsBuilder("app")
+    prices = builder.table("prices", key=str, value=float)
+    builder.stream("in", key=str).join(prices, lambda order, price: price).to("out")
+    topics = Topics(builder.build(), log, WorkerConfig())
+    assert topics.created == {"prices": 1, "out": 4}
+    wide = builder.stream("words", key=str).repartition(name="wide", partitions=8)
+    wide.join(builder.table("more", key=str), lambda *both: both).to("out")
+    assert Topics(builder.build(), log, WorkerConfig()).created == {"words": 4, "more": 8}
+
+
+def test_a_missing_topic_is_not_created_where_somebody_else_is_expected_to(log: MemoryLog) -> None:
+    log.delete("in")
+    with pytest.raises(PartitionError, match='source topic "in" does not exist'):
+        started(log, wait_for_topics="1ms")
+    started(log)
+    assert log.topics()["in"].partitions == 4

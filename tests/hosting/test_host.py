@@ -147,15 +147,16 @@ def test_another_thread_can_leave_a_host(url: str, log: Log, options: dict[str, 
 
 
 def test_errors_are_raised_at_the_start(url: str, options: dict[str, Any]) -> None:
-    with pytest.raises(PartitionError, match='topic "out" does not exist; create it'), host(counting(), url, **options):
+    refused = pytest.raises(PartitionError, match='topic "in", sink topic "out" do not exist; create them')
+    with refused, host(counting(), url, create_topics=0, **options):
         pass
     with pytest.raises(ConfigError, match='no option "colour"'):
         host(counting(), url, colour="red")
 
 
 async def test_errors_are_raised_at_the_start_on_a_loop(url: str, options: dict[str, Any]) -> None:
-    with pytest.raises(PartitionError, match='topic "out" does not exist; create it'):
-        async with host(counting(), url, **options):
+    with pytest.raises(PartitionError, match='topic "in", sink topic "out" do not exist; create them'):
+        async with host(counting(), url, create_topics=0, **options):
             pass
 
 

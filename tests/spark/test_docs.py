@@ -1,10 +1,11 @@
-"""docs/guides/spark.md: its examples run, one after the other, on the topics they name."""
+"""README.md and docs/guides/spark.md: their examples run, one after the other, on the topics they name."""
 
 from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
 from pathlib import Path
+from struct import pack
 
 import pytest
 from pyspark.sql import SparkSession
@@ -16,8 +17,9 @@ from streamtopo.logs.embedded import EmbeddedLog
 from streamtopo.records import Columns, TopicPartition
 from streamtopo.spark.declarations import resolved
 from streamtopo.spark.rollups.rollups import Run
+from tests.docs.pages import ROOT, blocks
 
-TEXT = (Path(__file__).parents[2] / "docs" / "guides" / "spark.md").read_text()
+TEXT = (ROOT / "docs" / "guides" / "spark.md").read_text()
 BLOCKS = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
 
 
@@ -43,4 +45,15 @@ def test_the_examples_run(spark: SparkSession, tmp_path: Path, monkeypatch: pyte
         )  # Spark was started in another directory
         exec(compile(block, "docs/guides/spark.md", "exec"), known)
     assert len(BLOCKS) == 8
+    log.close()
+
+
+def test_the_readmes_example_runs(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = EmbeddedLog(tmp_path / ".streamtopo")
+    log.create(Topic("customer-totals", 1))
+    totals = [pack(">d", total) for total in (20, 42)]
+    log.append(TopicPartition("customer-totals", 0), Columns([b"ann", b"ann"], list(totals), [1000, 2000]))
+    (code,) = (block.code for block in blocks(ROOT / "README.md") if block.mark == "spark")
+    exec(code.replace(".streamtopo", f"{tmp_path}/.streamtopo"), {"__name__": __name__})
+    assert "|ann|      42.0|" in capsys.readouterr().out
     log.close()

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from streamtopo.cli.shared.tables import counted
 from streamtopo.engine.plan import Plan
+from streamtopo.engine.topics.topics import Topics
 from streamtopo.logs import Log
 from streamtopo.logs.opening import shown_log
 from streamtopo.records import Position, TopicPartition
@@ -13,16 +14,21 @@ from streamtopo.settings.config import Guarantee
 from streamtopo.topology import Topology
 
 
-def banner(topology: Topology, plan: Plan, log: Log, url: str, processes: int, guarantee: Guarantee) -> str:
-    group = log.group(topology.application_id)
+def banner(topology: Topology, topics: Topics, log: Log, url: str, processes: int, guarantee: Guarantee) -> str:
+    group, plan = log.group(topology.application_id), topics.plan
     lines = {
         "application": topology.application_id,
         "log": shown_log(url),
         "guarantee": guarantee.value.replace("-", " "),
+        **({"new topics": _created(topics)} if topics.created else {}),
         "reads from": _start_position(log, plan, group.positions if group else {}),
         "tasks": _tasks(plan) + (f", in {processes} processes" if processes > 1 else ""),
     }
     return "\n".join(f"{name:<12} {text}" for name, text in lines.items())
+
+
+def _created(topics: Topics) -> str:
+    return ", ".join(f"{name} ({counted(number, 'partition')})" for name, number in topics.created.items())
 
 
 def _start_position(log: Log, plan: Plan, positions: Mapping[TopicPartition, Position]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Mapping
 
 from streamtopo.dead_letters.letters import dead_letter_topic
@@ -11,6 +10,7 @@ from streamtopo.engine.compatibility.accepted_changes import fitted
 from streamtopo.engine.compatibility.fingerprint import Fingerprint, entries_of, note_of
 from streamtopo.engine.failures.topics import CONFIG, dead_letter_topics
 from streamtopo.engine.plan import AFTER, DELETIONS, Plan, absent, difference, missing, plan
+from streamtopo.engine.topics.missing_topics import MissingTopics
 from streamtopo.engine.topics.spacing import Spacing
 from streamtopo.errors import PartitionError
 from streamtopo.logs import Log, Topic
@@ -25,7 +25,6 @@ _BETWEEN_CHECKS = 1.0
 """Seconds at least between two checks whether the topics still exist."""
 _REST = 50
 """The pause between two looks at the topics is this multiple of what a look takes: long on a large cluster."""
-_PAUSE = 0.1
 
 
 class Topics:
@@ -36,7 +35,9 @@ class Topics:
         self._patterns = any(source.pattern for source in topology.sources)
         self._log = log
         self._config = config
-        self._creates = 0 if config.no_create else config.create_topics
+        self._missing = MissingTopics(topology, log, config)
+        self.created: dict[str, int] = {}
+        """The sources and sinks that were missing at the start, and with how many partitions they were created."""
         self._counts: dict[str, int] = {}
         self._news = Spacing(config, _REST, now=now)
         self._checks = Spacing(config, _REST, least=_BETWEEN_CHECKS, now=now)
@@ -72,8 +73,8 @@ class Topics:
 
     def partitions(self, topic: str) -> int:
         if topic not in self._counts:
-            if self._creates and topic not in self._log.topics():
-                self._log.create(Topic(topic, self._creates))
+            if self._missing.partitions and topic not in self._log.topics():
+                self._log.create(Topic(topic, self._missing.partitions))
             self._counts = {name: known.partitions for name, known in self._log.topics().items()}
         if topic not in self._counts:
             raise PartitionError(
@@ -83,7 +84,7 @@ class Topics:
 
     def _prepare(self, *, accept: bool) -> Plan:
         """Plan, create what is missing, and compare with what an earlier version left behind."""
-        self._create_missing()
+        self.created |= self._missing.create()
         keep_deletions = self._config.keep_deletions or self._log.keeps_deletions
         planned = plan(self._topology, dict(self._log.topics()), keep_deletions)
         self._fingerprint = Fingerprint(entries_of(self._topology, planned))
@@ -123,34 +124,12 @@ class Topics:
             internal = internal._replace(config={k: v for k, v in internal.config.items() if k not in unasked})
         return _as_it_is(internal, existing)
 
-    def _create_missing(self) -> None:
-        for name, kind in (self._missing() if self._creates else self._still_missing()).items():
-            if not self._creates:
-                raise absent(kind, name)
-            self._log.create(Topic(name, self._creates))
-            logger.info('created %s topic "%s" with %d partitions', kind, name, self._creates)
-
-    def _missing(self) -> dict[str, str]:
-        return missing(self._topology, self._log.topics())
-
-    def _still_missing(self) -> dict[str, str]:
-        """The topics that are still missing after the time to wait for them."""
-        deadline = time.monotonic() + self._config.wait_for_topics / 1000
-        waited_for: dict[str, str] = {}
-        while (gone := self._missing()) and time.monotonic() < deadline:
-            if gone != waited_for:
-                logger.info("waiting for %s", ", ".join(f'{kind} topic "{name}"' for name, kind in gone.items()))
-                waited_for = gone
-            time.sleep(_PAUSE)
-        return gone
-
     def _kinds_and_topics(self, planned: Plan) -> dict[str, tuple[str, Topic]]:
         """All topics that must stay; topics that match a pattern may come and go."""
         kinds = missing(self._topology, {}) | {topic.name: "internal" for topic in planned.internal}
         existing = self._log.topics()
-        for name, kind in kinds.items():
-            if name not in existing:  # deleted a moment ago
-                raise absent(kind, name)
+        if gone := {name: kind for name, kind in kinds.items() if name not in existing}:  # deleted a moment ago
+            raise absent(gone)
         return {name: (kind, existing[name]) for name, kind in kinds.items()}
 
 

@@ -196,22 +196,32 @@ def test_two_workers_on_one_state_directory_share_the_partitions(tmp_path: Path,
         assert outputs(log) == {key: [1, 2] for key in "abcdefgh"}
 
 
-@pytest.mark.parametrize("arguments", [(), ("--create-topics", "3")])
-def test_a_missing_topic_is_reported_before_the_start(arguments: tuple[str, ...], tmp_path: Path, start: Start) -> None:
-    with closing(log_of(tmp_path)) as log:
-        log.delete("out")
-        running = start(application(tmp_path), *arguments)
-        if arguments:
-            running.wait_for("2 tasks running")
-            running.interrupt()
-            assert running.end() == (0, "")
-            assert log.topics()["out"].partitions == 3
-        else:
-            create = (
-                "create it first: streamtopo topics create out --partitions 4, "
-                "or start with --create-topics 4 (create_topics=4), which creates all that are missing"
-            )
-            assert running.end() == (1, f'Error: sink topic "out" does not exist; {create}\n')
+@pytest.mark.parametrize(("arguments", "partitions"), [((), 4), (("--create-topics", "3"), 3)])
+def test_missing_topics_are_created(arguments: tuple[str, ...], partitions: int, tmp_path: Path, start: Start) -> None:
+    running = start(application(tmp_path), *arguments)
+    running.wait_for(f"{partitions} tasks running")
+    running.interrupt()
+    assert running.end() == (0, "")
+    assert f"new topics   in ({partitions} partitions), out ({partitions} partitions)\n" in running.said
+    with closing(EmbeddedLog(tmp_path / ".streamtopo")) as log:
+        assert [log.topics()[name].partitions for name in ("in", "out")] == [partitions, partitions]
+
+
+@pytest.mark.parametrize(
+    ("option", "more"),
+    [
+        (
+            "--create-topics=0",
+            ", or start with --create-topics 4 (create_topics=4), which creates all that are missing",
+        ),
+        ("--no-create", ""),
+    ],
+)
+def test_missing_topics_are_refused_all_at_once(option: str, more: str, tmp_path: Path, start: Start) -> None:
+    running = start(application(tmp_path), option)
+    create = "create them first: streamtopo topics create in out --partitions 4"
+    missing = 'source topic "in", sink topic "out" do not exist'
+    assert running.end() == (1, f"Error: {missing}; {create}{more}\n")
 
 
 @pytest.mark.parametrize("processes", ["1", "2"])
@@ -309,10 +319,10 @@ class Screen:
                 self.text += os.read(self._terminal, 65536).decode(errors="replace")
 
 
-# -- what the README says
+# -- what the docs say
 
 
-def test_the_readme_has_every_option_with_its_environment_and_default() -> None:
+def test_the_page_has_every_option_with_its_environment_and_default() -> None:
     keywords = {field.name for field in fields(WorkerConfig)} | {"log"}
     real = [
         [
@@ -324,7 +334,7 @@ def test_the_readme_has_every_option_with_its_environment_and_default() -> None:
         for option in worker.params
         if isinstance(option, click.Option) and not option.hidden and option.name != "verbose"
     ]
-    table = (ROOT / "README.md").read_text().partition("| keyword | option |")[2].partition("\n\n")[0]
+    table = (ROOT / "docs/reference/options.md").read_text().partition("| keyword | option |")[2].partition("\n\n")[0]
     said = [[cell.strip() for cell in line.split("|")[1:5]] for line in table.splitlines()[2:]]
     assert sorted(said) == sorted(real)
 

@@ -1,0 +1,1 @@
+"""The site of the docs: `python -m website` builds it. Not a part of the package."""

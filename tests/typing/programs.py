@@ -71,8 +71,8 @@ def ten_operators() -> None:
         .windowed_by(Windows.tumbling("1h"))
         .count(name="sold")
         .to_stream()
-        .map(lambda window, sold: (window.key.upper(), sold / ((window.end - window.start) / 1000)), value=float)
-        .to("sold-per-second", value=float)
+        .map(lambda hour, sold: (hour.key.upper(), sold * 1000 / (hour.end - hour.start)), key=str, value=float)
+        .to("sold-per-second")
     )
 
 

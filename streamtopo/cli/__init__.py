@@ -25,7 +25,8 @@ from streamtopo.cli.worker import worker
 def main() -> None:
     """Kafka Streams for Python.
 
-    APP is a module (apps.wordcount), module:attribute, or a path (apps/wordcount, ./app.py:topology).
+    APP is a module (apps.wordcount), module:attribute, or a path (apps/wordcount, ./app.py:topology). The attribute is
+    a topology, a builder, or a function that returns one; it may be left out if there is only one topology or builder.
     """
 
 

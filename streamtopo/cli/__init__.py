@@ -11,6 +11,7 @@ from streamtopo.cli.consume import consume
 from streamtopo.cli.dlq import dlq
 from streamtopo.cli.graph import graph
 from streamtopo.cli.groups import groups
+from streamtopo.cli.new import new
 from streamtopo.cli.produce import produce
 from streamtopo.cli.query import query
 from streamtopo.cli.reconcile import reconcile
@@ -38,6 +39,7 @@ for command in (
     dlq,
     graph,
     groups,
+    new,
     produce,
     query,
     reconcile,

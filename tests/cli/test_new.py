@@ -12,7 +12,6 @@ import pytest
 from tests.cli.conftest import Run, Start
 from tests.cli.workers import Running
 
-
 WAIT = "until streamtopo query stall totals ann > /dev/null 2>&1; do sleep 0.1; done"
 
 

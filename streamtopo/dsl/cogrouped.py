@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Generic, overload
 
-from streamtopo.dsl.aggregators import ADDER, check_aggregation
+from streamtopo.dsl.aggregators import ADDER, Initializer, check_aggregation
 from streamtopo.dsl.graph import Graph, next_serde
 from streamtopo.dsl.ktable import KTable
 from streamtopo.dsl.tables.origin import KeptOrigin
@@ -16,6 +16,7 @@ from streamtopo.operators import stateless
 from streamtopo.operators.tables import aggregate
 from streamtopo.operators.tables.adders import Add
 from streamtopo.operators.windows.shared import Aggregation
+from streamtopo.records.type_parameters import V1, A, K, V
 from streamtopo.serdes import Serde, SerdeLike
 from streamtopo.settings.durations import Duration
 from streamtopo.settings.on_error import OnError
@@ -24,7 +25,7 @@ from streamtopo.stores import StoreSpec
 from streamtopo.topology.answering import answering
 from streamtopo.topology.functions import check_function
 from streamtopo.topology.operator import Bindings, Operator
-from streamtopo.windows import SessionWindows, Windows, WindowsByStart
+from streamtopo.windows import SessionWindows, Windowed, Windows, WindowsByStart
 
 if TYPE_CHECKING:
     from streamtopo.dsl.grouped import KGroupedStream
@@ -39,7 +40,7 @@ class GroupAndAdder:
 
 
 @dataclass(frozen=True)
-class CogroupedKStream:
+class CogroupedKStream(Generic[K, V]):
     """Made by `KGroupedStream.cogroup`. Each stream has its own adder for the row of a key."""
 
     parts: tuple[GroupAndAdder, ...]
@@ -48,7 +49,9 @@ class CogroupedKStream:
     def graph(self) -> Graph:
         return self.parts[0].grouped.graph
 
-    def cogroup(self, grouped: KGroupedStream, adder: Callable[[Any, Any, Any], Any]) -> CogroupedKStream:
+    def cogroup(
+        self, grouped: KGroupedStream[K, V1 | None], adder: Callable[[K, V1, Any], Any]
+    ) -> CogroupedKStream[K, V]:
         """Add another stream, with `adder(key, value, row)` for its records."""
         check_function("cogroup", ADDER, adder, returns="row")
         first = self.parts[0].grouped.stream
@@ -63,10 +66,27 @@ class CogroupedKStream:
             )
         return replace(self, parts=(*self.parts, GroupAndAdder(grouped, adder)))
 
+    @overload
+    def aggregate(
+        self,
+        init: Initializer[V],
+        *,
+        name: str | None = None,
+        on_error: OnError | None = None,
+    ) -> KTable[K, V]: ...
+    @overload
+    def aggregate(
+        self,
+        init: Initializer[A],
+        *,
+        value: SerdeLike[A],
+        name: str | None = None,
+        on_error: OnError | None = None,
+    ) -> KTable[K, A]: ...
     @answering
     def aggregate(
         self,
-        init: Callable[[], Any],
+        init: Initializer[Any],
         *,
         value: SerdeLike | None = None,
         name: str | None = None,
@@ -86,12 +106,14 @@ class CogroupedKStream:
         return KTable(nodes.graph, nodes.node, nodes.key, nodes.value, origin)
 
     @overload
-    def windowed_by(self, windows: SessionWindows) -> SessionWindowedCogroupedKStream: ...
+    def windowed_by(self, windows: SessionWindows) -> SessionWindowedCogroupedKStream[K, V]: ...
 
     @overload
-    def windowed_by(self, windows: WindowsByStart) -> TimeWindowedCogroupedKStream: ...
+    def windowed_by(self, windows: WindowsByStart) -> TimeWindowedCogroupedKStream[K, V]: ...
 
-    def windowed_by(self, windows: Windows) -> TimeWindowedCogroupedKStream | SessionWindowedCogroupedKStream:
+    def windowed_by(
+        self, windows: Windows
+    ) -> TimeWindowedCogroupedKStream[K, V] | SessionWindowedCogroupedKStream[K, V]:
         """One row for each key and window. Each stream has its own stream time, which determines what is late."""
         check_windows(windows)
         if isinstance(windows, SessionWindows):
@@ -143,18 +165,37 @@ class CogroupNodes:
 
 
 @dataclass(frozen=True)
-class TimeWindowedCogroupedKStream:
-    cogrouped: CogroupedKStream
+class TimeWindowedCogroupedKStream(Generic[K, V]):
+    cogrouped: CogroupedKStream[K, V]
     windows: Windows
 
     @property
     def graph(self) -> Graph:
         return self.cogrouped.graph
 
+    @overload
+    def aggregate(
+        self,
+        init: Initializer[V],
+        *,
+        name: str | None = None,
+        on_error: OnError | None = None,
+        retention: Duration | None = None,
+    ) -> KTable[Windowed[K], V]: ...
+    @overload
+    def aggregate(
+        self,
+        init: Initializer[A],
+        *,
+        value: SerdeLike[A],
+        name: str | None = None,
+        on_error: OnError | None = None,
+        retention: Duration | None = None,
+    ) -> KTable[Windowed[K], A]: ...
     @answering
     def aggregate(
         self,
-        init: Callable[[], Any],
+        init: Initializer[Any],
         *,
         value: SerdeLike | None = None,
         name: str | None = None,
@@ -168,18 +209,39 @@ class TimeWindowedCogroupedKStream:
 
 
 @dataclass(frozen=True)
-class SessionWindowedCogroupedKStream:
-    cogrouped: CogroupedKStream
+class SessionWindowedCogroupedKStream(Generic[K, V]):
+    cogrouped: CogroupedKStream[K, V]
     windows: Windows
 
     @property
     def graph(self) -> Graph:
         return self.cogrouped.graph
 
+    @overload
+    def aggregate(
+        self,
+        init: Initializer[V],
+        merger: Callable[[K, V, V], V],
+        *,
+        name: str | None = None,
+        on_error: OnError | None = None,
+        retention: Duration | None = None,
+    ) -> KTable[Windowed[K], V]: ...
+    @overload
+    def aggregate(
+        self,
+        init: Initializer[A],
+        merger: Callable[[K, A, A], A],
+        *,
+        value: SerdeLike[A],
+        name: str | None = None,
+        on_error: OnError | None = None,
+        retention: Duration | None = None,
+    ) -> KTable[Windowed[K], A]: ...
     @answering
     def aggregate(
         self,
-        init: Callable[[], Any],
+        init: Initializer[Any],
         merger: Callable[[Any, Any, Any], Any],
         *,
         value: SerdeLike | None = None,

@@ -8,7 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from streamtopo.cli import main
-from tests.docs.pages import PAGES, ROOT, blocks, play
+from tests.docs.pages import PAGES, blocks, play
+from tests.docs.terminals import ROOT
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from streamtopo.engine.worker.worker import Worker
     from streamtopo.hosting import host, lifespan
 
+__version__ = "0.1.0"
+
 _RUNNING = {"Worker": "streamtopo.engine.worker.worker", "host": "streamtopo.hosting", "lifespan": "streamtopo.hosting"}
 """These run a topology. They are imported on first use: modules that only declare one need not wait for them."""
 

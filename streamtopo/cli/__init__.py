@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from streamtopo import __version__
 from streamtopo.cli.broker import broker
 from streamtopo.cli.completion import completion
 from streamtopo.cli.consume import consume
@@ -21,7 +22,7 @@ from streamtopo.cli.worker import worker
 
 
 @click.group("streamtopo", cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="streamtopo")
+@click.version_option(__version__)
 def main() -> None:
     """Kafka Streams for Python.
 

@@ -9,10 +9,11 @@ from itertools import chain
 
 import click
 
-from streamtopo.cli.shared.declared_types import DeclaredTypes, declared_types
+from streamtopo.cli.shared.declared_types import DeclaredTypes, types_in_app
 from streamtopo.cli.shared.log_access import complete_topic, existing_topic, opened_log
 from streamtopo.cli.shared.options import log_option
 from streamtopo.cli.shared.topic_reader import Page, follow_from, limited, read_to_ends
+from streamtopo.errors import SerdeError
 from streamtopo.logs import Log
 from streamtopo.records import TopicPartition
 
@@ -51,9 +52,13 @@ def consume(
     as null.
 
     With --json, each line is an object with key, value, partition, offset, timestamp (milliseconds) and headers. Keys
-    and values are shown as JSON if they are valid JSON, else as text, else in base64. With --app, those declared as
-    int, float or bool are shown as numbers. "encoding" (of the value) and "key_encoding" say how to restore the bytes
-    where that is not obvious: "base64", "int", "float", "bool", or "json" for a JSON string or null.
+    and values are shown as JSON if they are valid JSON, else as text, else in base64. "encoding" (of the value) and
+    "key_encoding" say how to restore the bytes where that is not obvious: "base64", "int", "float", "bool", or "json"
+    for a JSON string or null.
+
+    With --app, keys and values of the types int, float and bool are shown as numbers, and, without --json, keys of
+    windows with the start and end of the window. A record that does not fit the types of APP is shown as without --app,
+    and named on standard error.
 
     \b
     Examples:
@@ -61,18 +66,11 @@ def consume(
       streamtopo consume word-counts --app apps.wordcount --follow
       streamtopo consume sentences --json --max 10 | jq .value
     """
-    types = _types(app, topic)
+    types = types_in_app(app, topic)
     with opened_log(log) as source:
         partitions = _partitions(source, log, topic, partition)
-        _show_all(limited(_pages(source, partitions, from_beginning, follow), most), _show(as_json, types))
-
-
-def _types(app: str | None, topic: str) -> DeclaredTypes:
-    if app is None:
-        return DeclaredTypes()
-    from streamtopo.engine.loading import load_topology
-
-    return declared_types(load_topology(app), topic)
+        show = _naming_misfits(topic, types, _show(as_json, types))
+        _show_all(limited(_pages(source, partitions, from_beginning, follow), most), show)
 
 
 def _partitions(source: Log, log: str, topic: str, number: int | None) -> list[TopicPartition]:
@@ -101,6 +99,22 @@ def _show(as_json: bool, types: DeclaredTypes) -> Show:
     if as_json:
         return _json_lines(types)
     return _table(types) if sys.stdout.isatty() else _lines(types)
+
+
+def _naming_misfits(topic: str, types: DeclaredTypes, show: Show) -> Show:
+    def show_page(page: Page) -> None:
+        show(page)
+        for record in page:
+            for what, declared, data in zip(types._fields, types, (record.key, record.value), strict=True):
+                if declared is None or data is None:
+                    continue
+                try:
+                    declared.decode(data)
+                except SerdeError as error:
+                    place = f"{topic}/{record.partition} offset {record.offset}"
+                    click.echo(f"{place}: the {what} does not fit: {error}", err=True)
+
+    return show_page
 
 
 def _json_lines(types: DeclaredTypes) -> Show:

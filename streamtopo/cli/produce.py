@@ -11,6 +11,7 @@ from typing import IO
 
 import click
 
+from streamtopo.cli.shared.declared_types import DeclaredType, DeclaredTypes, text_to_bytes, types_in_app
 from streamtopo.cli.shared.line_batches import LineBatch, read_batches
 from streamtopo.cli.shared.log_access import complete_topic, existing_topic, opened_log
 from streamtopo.cli.shared.options import log_option
@@ -46,8 +47,9 @@ def _separator(context: click.Context, parameter: click.Parameter, given: str | 
 @click.option(
     "--json", "as_json", is_flag=True, help="Read each line as a JSON object, in the format of `consume --json`."
 )
+@click.option("--app", metavar="APP", help="Application whose topology declares the types of keys and values.")
 @log_option
-def produce(topic: str, file: IO[bytes], separator: bytes | None, as_json: bool, log: str) -> None:
+def produce(topic: str, file: IO[bytes], separator: bytes | None, as_json: bool, app: str | None, log: str) -> None:
     """Write the lines of FILE, or of standard input, to TOPIC. Each line is a value.
 
     Records with a key go to the partition of the key; the others go to each partition in turn.
@@ -58,34 +60,52 @@ def produce(topic: str, file: IO[bytes], separator: bytes | None, as_json: bool,
     "base64", "int" or "float" (8 bytes, like a topology's int and float), "bool", or "json" (a string keeps its
     quotes). "partition" and "offset" are ignored, so the output of `consume --json` can be written again.
 
+    With --app, keys and values are written in the types that APP declares for TOPIC: give numbers as decimals, text as
+    it is, and everything else as JSON. A line that does not fit is an error; neither it nor a later line is written.
+
     \b
     Examples:
       streamtopo produce sentences book.txt
+      echo 'ann:{"item": "tea", "price": 2.5}' | streamtopo produce orders --app shop.py --key-separator :
       echo "user-1:signed in" | streamtopo produce events --key-separator :
       streamtopo consume events --json | streamtopo produce copy --json
     """
     if separator is not None and as_json:
         raise click.UsageError("with --json, the key is part of the object; remove --key-separator")
+    types = types_in_app(app, topic)
     with opened_log(log) as target, _progress(file) as advance:
         writer = _Writer(target, existing_topic(target, log, topic, to_write=True))
-        parse = from_line if as_json else _keyed(separator) if separator else _value
+        parse = _json_object(types) if as_json else _keyed(separator, types) if separator else _value(types)
         for lines in read_batches(file):
             _write_or_say_where(writer, lines, parse, as_json)
             advance(lines.size)
     click.echo(f'{counted(writer.written, "record")} written to "{topic}"')
 
 
-def _value(line: bytes, now: int) -> TopicRecord:
-    return TopicRecord(0, 0, None, line, now)
+def _json_object(types: DeclaredTypes) -> Parse:
+    return lambda line, now: from_line(line, now, types)
 
 
-def _keyed(separator: bytes) -> Parse:
+def _value(types: DeclaredTypes) -> Parse:
+    return lambda line, now: TopicRecord(0, 0, None, _fitting("value", types.value, line), now)
+
+
+def _fitting(what: str, declared: DeclaredType, text: bytes) -> bytes | None:
+    if declared is None:
+        return text
+    try:
+        return text_to_bytes(declared, text)
+    except SerdeError as error:
+        raise SerdeError(f"the {what} does not fit: {error}") from None
+
+
+def _keyed(separator: bytes, types: DeclaredTypes) -> Parse:
     def parse(line: bytes, now: int) -> TopicRecord:
         key, found, value = line.partition(separator)
         if not found:
             text = separator.decode(errors="backslashreplace")
             raise SerdeError(f'there is no "{text}" in the line; put it after the key, or give another --key-separator')
-        return TopicRecord(0, 0, key, value, now)
+        return TopicRecord(0, 0, _fitting("key", types.key, key), _fitting("value", types.value, value), now)
 
     return parse
 

@@ -81,7 +81,7 @@ def _offsets(path: str) -> Offsets:
     "--to-datetime",
     metavar="TIME",
     callback=parsed(time_of),
-    help="Read from this time, in UTC, such as 2026-01-31T12:00.",
+    help="Read from this time, such as 2026-01-31T12:00:00Z, or in milliseconds since 1970.",
 )
 @click.option(
     "--by-duration",

@@ -8,12 +8,14 @@ import signal
 import pytest
 
 from streamtopo.cli.shared.declared_types import DeclaredTypes, declared_types
+from streamtopo.cli.shared.parsing import time_of, time_text
 from streamtopo.cli.shared.record_json import TopicRecord, from_line, key_to_json, to_line, value_to_json
-from streamtopo.cli.shared.record_text import bytes_to_text, time_text
+from streamtopo.cli.shared.record_text import bytes_to_text
 from streamtopo.cli.shared.topic_reader import follow_from, limited, read_to_ends
 from streamtopo.engine.loading import load_topology
 from streamtopo.logs import Log, Topic
 from streamtopo.records import Columns, Headers, TopicPartition
+from streamtopo.serdes import BOOL, FLOAT, INT, STR, Serde
 from tests.cli.conftest import Run, Start, objects, on_terminal
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -115,21 +117,21 @@ def test_a_key_that_is_json_with_spaces_around_is_text(data: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("type_name", "data", "shown"),
+    ("declared", "data", "shown"),
     [
-        ("int", FORTY_TWO, ("42", "int")),
-        ("float", b"?\xf8\0\0\0\0\0\0", ("1.5", "float")),
-        ("float", b"\x7f\xf8\0\0\0\0\0\0", ('"f/gAAAAAAAA="', "base64")),
-        ("bool", b"\1", ("true", "bool")),
-        ("int", b"42", ('"42"', None)),
-        ("str", b"42", ('"42"', None)),
-        ("str", b'"x"', ('"\\"x\\""', None)),
+        (INT, FORTY_TWO, ("42", "int")),
+        (FLOAT, b"?\xf8\0\0\0\0\0\0", ("1.5", "float")),
+        (FLOAT, b"\x7f\xf8\0\0\0\0\0\0", ('"f/gAAAAAAAA="', "base64")),
+        (BOOL, b"\1", ("true", "bool")),
+        (INT, b"42", ('"42"', None)),
+        (STR, b"42", ('"42"', None)),
+        (STR, b'"x"', ('"\\"x\\""', None)),
     ],
 )
 def test_declared_types_have_priority_over_the_look_of_bytes(
-    type_name: str, data: bytes, shown: tuple[str, str | None]
+    declared: Serde, data: bytes, shown: tuple[str, str | None]
 ) -> None:
-    assert value_to_json(data, type_name) == shown
+    assert value_to_json(data, declared) == shown
 
 
 def test_the_topology_declares_which_bytes_are_numbers(run: Run, log: Log) -> None:
@@ -144,8 +146,8 @@ def test_the_topology_declares_which_bytes_are_numbers(run: Run, log: Log) -> No
 
 def test_a_topology_knows_its_internal_topics_and_no_others(run: Run, log: Log) -> None:
     topology = load_topology("apps.wordcount")
-    assert declared_types(topology, "wordcount-counts-changelog") == DeclaredTypes("str", "int")
-    assert declared_types(topology, "wordcount-counts-repartition") == DeclaredTypes("str", "str")
+    assert declared_types(topology, "wordcount-counts-changelog") == DeclaredTypes(STR, INT)
+    assert declared_types(topology, "wordcount-counts-repartition") == DeclaredTypes(STR, STR)
     result = run("consume", "t", "--app", "apps.wordcount")
     assert (result.exit_code, result.stdout) == (1, "")
     assert 'the topology "wordcount" neither reads nor writes "t"' in result.stderr
@@ -153,12 +155,24 @@ def test_a_topology_knows_its_internal_topics_and_no_others(run: Run, log: Log) 
 
 def test_bytes_that_are_not_text_are_shown_in_text() -> None:
     assert [bytes_to_text(data) for data in (None, b"a\xff", "é".encode())] == ["null", "a\\xff", "é"]
-    assert bytes_to_text(b"short", "int") == "short"
+    assert bytes_to_text(b"short", INT) == "short"
 
 
 def test_a_time_outside_of_the_calendar_is_shown_as_a_number() -> None:
     assert time_text(2**62) == str(2**62)
-    assert len(time_text(1_700_000_000_000)) == len("2023-11-14 22:13:20.000")
+
+
+@pytest.mark.parametrize(
+    ("text", "time"),
+    [
+        ("2023-11-14T22:13:20Z", 1_700_000_000_000),
+        ("2023-11-14T22:13:20.005Z", 1_700_000_000_005),
+        ("1969-12-31T23:59:59Z", -1000),
+    ],
+)
+def test_a_time_is_shown_in_utc_and_read_in_any_zone_and_as_milliseconds(text: str, time: int) -> None:
+    assert (time_text(time), time_of(text)) == (text, time)
+    assert time_of("2023-11-14T23:13:20+01:00") == time_of("2023-11-14T22:13:20") == time_of("1700000000000")
 
 
 # -- round trip
@@ -166,7 +180,7 @@ def test_a_time_outside_of_the_calendar_is_shown_as_a_number() -> None:
 
 @pytest.mark.parametrize(
     "types",
-    [DeclaredTypes(), DeclaredTypes("int", "float"), DeclaredTypes("str", "str"), DeclaredTypes("bool", "int")],
+    [DeclaredTypes(), DeclaredTypes(INT, FLOAT), DeclaredTypes(STR, STR), DeclaredTypes(BOOL, INT)],
 )
 def test_a_line_of_json_restores_the_bytes(types: DeclaredTypes) -> None:
     datas = [None, b"", b"k", b"42", b"1e400", b'"q"', b"null", b"{}", b'{"a": 1.10, "b":[1]}', b"\xff\0", FORTY_TWO]
@@ -260,7 +274,8 @@ def test_records_are_a_table_on_a_terminal(start: Start, log: Log) -> None:
     log.append(T1, Columns([b"evil"], [b"\x1b[2J[bold]"], [4]))
     lines = [line.split() for line in on_terminal(start, "consume", "t")]
     assert lines[0] == ["time", "partition", "offset", "key", "value"]
-    assert [line[2:] for line in lines[1:]] == [
+    assert lines[1][0] == "1970-01-01T00:00:00.001Z"
+    assert [line[1:] for line in lines[1:]] == [
         ["0", "0", "k", "a"],
         ["1", "0", "k", "b"],
         ["0", "1", "null", "c"],

@@ -155,7 +155,7 @@ def test_offsets_can_be_read_from_a_file(run: Run, counted: Log, folder: Path) -
         (["--internal-topics", "in"], 1, '"counting" has no internal topic "in"; it has: counting-'),
         (["--input-topics", ","], 2, "give at least one topic"),
         (["--to-latest", "--shift-by", "3"], 2, "--to-latest and --shift-by cannot be combined"),
-        (["--to-datetime", "yesterday"], 2, "'yesterday' is not a time; give one such as 2026-01-31"),
+        (["--to-datetime", "yesterday"], 2, "'yesterday' is not a time; give one in UTC, such as 2026-01-31"),
         (["--by-duration", "P"], 2, "'P' is not a duration"),
         (["--from-file", "counting.py"], 2, "which is not TOPIC,PARTITION,OFFSET"),
         (["--from-file", "empty.csv"], 2, "empty.csv has no line TOPIC,PARTITION,OFFSET"),

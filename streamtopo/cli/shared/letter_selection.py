@@ -109,7 +109,7 @@ _OPTIONS = (
         "--since",
         metavar="TIME",
         callback=parsed(_moment),
-        help="Only records from this time on, in UTC, such as 2026-01-31T12:00, or 2h for the last two hours.",
+        help="Only records from this time on, such as 2026-01-31T12:00:00Z, or 2h for the last two hours.",
     ),
     click.option("--until", metavar="TIME", callback=parsed(_moment), help="Only records before this time."),
 )

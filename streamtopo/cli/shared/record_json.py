@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, NamedTuple, NoReturn
 
-from streamtopo.cli.shared.declared_types import NUMBERS, DeclaredTypes, TypeName
+from streamtopo.cli.shared.declared_types import NUMBERS, DeclaredType, DeclaredTypes, text_to_bytes
 from streamtopo.errors import SerdeError
 from streamtopo.records import Headers
-from streamtopo.serdes import JSON
+from streamtopo.serdes import JSON, STR, Serde
 
 
 class TopicRecord(NamedTuple):
@@ -53,19 +53,20 @@ def to_line(record: TopicRecord, types: DeclaredTypes) -> str:
     )
 
 
-def value_to_json(data: bytes | None, type_name: TypeName = None) -> JsonText:
-    return JsonText("null") if data is None else _to_json(data, type_name, exact=False)
+def value_to_json(data: bytes | None, declared: DeclaredType = None) -> JsonText:
+    return JsonText("null") if data is None else _to_json(data, declared, exact=False)
 
 
-def key_to_json(data: bytes | None, type_name: TypeName = None) -> JsonText:
+def key_to_json(data: bytes | None, declared: DeclaredType = None) -> JsonText:
     """Keep every byte of a key, because the bytes select the partition."""
-    return JsonText("null") if data is None else _to_json(data, type_name, exact=True)
+    return JsonText("null") if data is None else _to_json(data, declared, exact=True)
 
 
-def _to_json(data: bytes, type_name: TypeName, *, exact: bool) -> JsonText:
-    text = _json_text(data) if type_name is None else None
+def _to_json(data: bytes, declared: DeclaredType, *, exact: bool) -> JsonText:
+    sure = declared is not None and (declared == STR or declared.name in NUMBERS)
+    text = None if sure else _json_text(data)
     if text is None:
-        return _declared_to_json(data, type_name)
+        return _declared_to_json(data, declared)
     # In valid JSON, line breaks are only between the tokens.
     line = re.sub(r"[\r\n]", " ", text.strip())
     if exact and line != text:
@@ -73,10 +74,10 @@ def _to_json(data: bytes, type_name: TypeName, *, exact: bool) -> JsonText:
     return JsonText(line, "json" if line == "null" or line.startswith('"') else None)
 
 
-def _declared_to_json(data: bytes, type_name: TypeName) -> JsonText:
-    if type_name in NUMBERS:
+def _declared_to_json(data: bytes, declared: DeclaredType) -> JsonText:
+    if declared is not None and declared.name in NUMBERS:
         with suppress(SerdeError, ValueError):  # the bytes are not of this type, or the number is not valid JSON: NaN
-            return JsonText(json.dumps(NUMBERS[type_name].decode(data), allow_nan=False), type_name)
+            return JsonText(json.dumps(declared.decode(data), allow_nan=False), declared.name)
     return _text_to_json(data)
 
 
@@ -119,9 +120,10 @@ class JsonMember(NamedTuple):
 KNOWN = ("key", "value", "timestamp", "headers", "encoding", "key_encoding", "partition", "offset")
 ENCODINGS = ("json", "base64", *NUMBERS)
 NULL = JsonMember(None, "null")
+UNDECLARED = DeclaredTypes()
 
 
-def from_line(line: bytes, now: int) -> TopicRecord:
+def from_line(line: bytes, now: int, types: DeclaredTypes = UNDECLARED) -> TopicRecord:
     """Return the record of a line. Its `partition` and `offset` are ignored: they say where it was read."""
     try:
         members = members_of(line.decode())
@@ -129,8 +131,8 @@ def from_line(line: bytes, now: int) -> TopicRecord:
         return TopicRecord(
             0,
             0,
-            _bytes_of("key", members.get("key", NULL), members.get("key_encoding", NULL).value),
-            _bytes_of("value", members["value"], members.get("encoding", NULL).value),
+            _bytes_of("key", members.get("key", NULL), members.get("key_encoding", NULL).value, types.key),
+            _bytes_of("value", members["value"], members.get("encoding", NULL).value, types.value),
             _timestamp_of(members.get("timestamp", NULL).value, now),
             tuple(_headers_of(members.get("headers", NULL).value)),
         )
@@ -149,13 +151,29 @@ def _check_names(members: dict[str, JsonMember]) -> None:
         raise SerdeError(f'the object has no "value", not even null; {hint}')
 
 
-def _bytes_of(name: str, member: JsonMember, encoding: Any) -> bytes | None:
+def _bytes_of(name: str, member: JsonMember, encoding: Any, declared: DeclaredType = None) -> bytes | None:
     if encoding is not None and encoding not in ENCODINGS:
         raise SerdeError(f'"{name}" has the encoding {encoding!r}; give one of {", ".join(ENCODINGS)}')
+    if declared is not None and encoding is None:
+        return _declared_bytes(name, member, declared)
     try:
-        return _encoded(member, encoding)
+        data = _encoded(member, encoding)
+        if declared is not None and data is not None:
+            declared.decode(data)
+        return data
     except (SerdeError, TypeError, ValueError) as error:
         raise SerdeError(f'the "{name}" {member.text:.80} cannot be written as {encoding or "text"}: {error}') from None
+
+
+def _declared_bytes(name: str, member: JsonMember, declared: Serde) -> bytes | None:
+    if member.value is None:
+        return None
+    try:
+        if declared == STR or declared.name in NUMBERS:
+            return declared.encode(member.value)
+        return text_to_bytes(declared, member.text.encode())
+    except SerdeError as error:
+        raise SerdeError(f"the {name} does not fit: {error}") from None
 
 
 def _encoded(member: JsonMember, encoding: str | None) -> bytes | None:

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from datetime import datetime
+from contextlib import suppress
 
-from streamtopo.cli.shared.declared_types import NUMBERS, DeclaredTypes, TypeName
+from streamtopo.cli.shared.declared_types import NUMBERS, DeclaredType, DeclaredTypes
+from streamtopo.cli.shared.parsing import time_text
 from streamtopo.cli.shared.record_json import TopicRecord
 from streamtopo.errors import SerdeError
 
 NULL = "null"
 
 
-def bytes_to_text(data: bytes | None, type_name: TypeName = None) -> str:
-    """Return the text; bytes that are not UTF-8 are shown as \\x…, as in Python."""
+def bytes_to_text(data: bytes | None, declared: DeclaredType = None) -> str:
+    """Return the text; bytes that are not UTF-8 are shown as \\x…, as in Python. A key with a window is followed by
+    the start and the end of the window."""
     if data is None:
         return NULL
-    if type_name in NUMBERS:
-        try:
-            return str(NUMBERS[type_name].decode(data))
-        except SerdeError:
-            pass
+    with suppress(SerdeError):  # it does not fit
+        if declared is not None and declared.name in NUMBERS:
+            return str(declared.decode(data))
+        if declared is not None and declared.inner is not None:
+            _, start, end = declared.decode(data)
+            key = bytes_to_text(declared.inner_keys([data])[0], declared.inner)
+            return f"{key} {time_text(start)}/{time_text(end)}"
     return data.decode("utf-8", "backslashreplace")
 
 
@@ -40,7 +44,7 @@ class RecordTable:
         from rich.text import Text
 
         table = Table(box=None, expand=True, show_header=not self._headed, header_style="bold", pad_edge=False)
-        table.add_column("time", width=23, style="dim")
+        table.add_column("time", width=24, style="dim")
         table.add_column("partition", width=9, justify="right", style="dim")
         table.add_column("offset", width=8, justify="right", style="dim", overflow="fold")
         table.add_column("key", ratio=1, overflow="fold")
@@ -59,14 +63,6 @@ class RecordTable:
             printable(key),
             printable(value),
         )
-
-
-def time_text(timestamp: int) -> str:
-    """Return the local time, or the number if it is outside of the calendar."""
-    try:
-        return datetime.fromtimestamp(timestamp / 1000).isoformat(" ", "milliseconds")
-    except (ValueError, OverflowError, OSError):
-        return str(timestamp)
 
 
 def printable(text: str) -> str:

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Callable
 from typing import Any
 
 from streamtopo.errors import SerdeError, StreamtopoError
 from streamtopo.serdes import JSON, Serde
+from streamtopo.serdes.text import from_text
 from streamtopo.stores import StoreSpec
 from streamtopo.stores.rows.versions import Version
 
 MAX_DIGITS = 30
 """Maximum digits of a time or a count; Python refuses to parse numbers with thousands of digits."""
-_PARSERS: dict[str, Callable[[str], Any]] = {
-    "int": int,
-    "float": float,
-    "bool": {"true": True, "false": False}.__getitem__,
-}
 
 
 class MalformedKey(StreamtopoError):
@@ -31,7 +26,7 @@ def parse_key(serde: Serde, text: str) -> Any:
     """
     serde = serde.inner or serde
     try:
-        return _PARSERS[serde.name](text) if serde.name in _PARSERS else serde.decode(text.encode())
+        return from_text(serde, text)
     except Exception as error:
         raise MalformedKey(f'"{text:.80}" is not a key of type {serde.name}: {error}') from error
 

@@ -1,0 +1,126 @@
+"""produce and consume with --app: the types that an application declares for its topics."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from streamtopo.logs import Log, Topic
+from streamtopo.records import Columns, TopicPartition
+from tests.cli.conftest import Run, objects
+
+SHOP = """
+from dataclasses import dataclass
+from streamtopo import StreamsBuilder, Windows
+
+@dataclass
+class Line:
+    item: str
+    price: float = 1.0
+
+@dataclass
+class Order:
+    lines: list[Line]
+
+builder = StreamsBuilder("shop")
+orders = builder.stream("orders", key=str, value=Order)
+orders.group_by_key().windowed_by(Windows.tumbling("1m")).count(name="minutes").to_stream().to("minutes")
+orders.group_by_key().count(name="totals").to_stream().to("totals")
+"""
+
+
+@pytest.fixture(autouse=True)
+def shop(folder: Path, log: Log) -> None:
+    sys.modules.pop("shop", None)
+    (folder / "shop.py").write_text(SHOP)
+    for topic in ("orders", "totals", "minutes"):
+        log.create(Topic(topic, 1))
+
+
+def values(log: Log, topic: str) -> list[bytes | None]:
+    return log.read(TopicPartition(topic, 0), 0, 100).columns.values
+
+
+def test_a_line_is_written_as_the_application_would(run: Run, log: Log) -> None:
+    given = 'ann:{"lines": [{"item": "tea", "price": 2}]}\nbob:{"lines":[{"item":"ink"}]}\nann:null\n'
+    assert run("produce", "orders", "--app", "shop", "--key-separator", ":", given=given).exit_code == 0
+    tea, ink = b'{"lines":[{"item":"tea","price":2.0}]}', b'{"lines":[{"item":"ink","price":1.0}]}'
+    assert values(log, "orders") == [tea, ink, None]
+    run("produce", "totals", "--app", "shop", given="42\n")
+    assert values(log, "totals") == [(42).to_bytes(8, "big")]
+
+
+def test_an_object_has_the_types_of_the_application(run: Run, log: Log) -> None:
+    given = '{"key": "ann", "value": {"lines": []}, "timestamp": 5}\n{"key": "5", "value": null, "timestamp": 5}\n'
+    assert run("produce", "orders", "--app", "shop", "--json", given=given).exit_code == 0
+    run("produce", "totals", "--app", "shop", "--json", given='{"key": "5", "value": 42}')
+    keys, found, times, _ = log.read(TopicPartition("orders", 0), 0, 100).columns
+    assert (keys, found, times) == ([b"ann", b"5"], [b'{"lines":[]}', None], [5, 5])
+    assert values(log, "totals") == [(42).to_bytes(8, "big")]
+
+
+@pytest.mark.parametrize(
+    ("topic", "line", "said"),
+    [
+        ("orders", "tea", "the value does not fit: not Order: "),
+        ("orders", '{"lines": [{"item": "tea"}, {"item": 5}]}', "Order.lines[1].item: expected str, got int 5"),
+        ("orders", '{"lines": [{"itme": "tea"}]}', 'Order.lines[0]: field "item" of Line is missing'),
+        ("orders", '{"lines": [{"item": "tea", "prise": 2}]}', "Order.lines[0].prise: there is no such field"),
+        ("totals", "4.5", 'the value does not fit: expected int, got "4.5"'),
+        ("totals", "9" * 30, "the value does not fit: "),
+    ],
+)
+def test_a_line_that_does_not_fit_is_named_with_its_field(topic: str, line: str, said: str, run: Run, log: Log) -> None:
+    good = {"orders": '{"lines":[]}', "totals": "1"}[topic]
+    result = run("produce", topic, "--app", "shop", given=f"{good}\n{line}\n{good}\n")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.startswith("Error: line 2: ")
+    assert said in result.stderr
+    assert result.stderr.endswith("1 record written before it: fix the line, and continue with it (tail -n +2)\n")
+    assert len(values(log, topic)) == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('{"key": 5, "value": null}', "the key does not fit: expected str, got int 5"),
+        ('{"key": "a", "value": "text"}', "the value does not fit: Order: expected Order, got str 'text'"),
+        ('{"value": "AA==", "encoding": "base64"}', 'the "value" "AA==" cannot be written as base64: not Order'),
+    ],
+)
+def test_an_object_that_does_not_fit_is_named(line: str, said: str, run: Run, log: Log) -> None:
+    result = run("produce", "orders", "--app", "shop", "--json", given=line)
+    assert result.stderr.startswith(f"Error: line 1: {said}")
+    assert values(log, "orders") == []
+
+
+def test_a_window_cannot_be_a_line_but_is_shown_in_one(run: Run, log: Log) -> None:
+    result = run("produce", "minutes", "--app", "shop", "--key-separator", ":", given="ann:1")
+    assert "the keys of this topic have a window, so a line cannot hold one; use --json and base64" in result.stderr
+    minute = 1_795_168_800_000
+    key, one = b"ann" + minute.to_bytes(8, "big"), (1).to_bytes(8, "big")
+    log.append(TopicPartition("minutes", 0), Columns([key], [one], [minute], None))
+    shown = "ann 2026-11-20T10:00:00Z/2026-11-20T10:01:00Z\t1\n"
+    assert run("consume", "minutes", "--app", "shop").stdout == shown
+    before = objects(run("consume", "minutes", "--app", "shop", "--json"))
+    again = run("consume", "minutes", "--app", "shop", "--json").stdout
+    assert run("produce", "minutes", "--app", "shop", "--json", given=again).exit_code == 0
+    assert objects(run("consume", "minutes", "--app", "shop", "--json")) == [*before, before[0] | {"offset": 1}]
+
+
+def test_a_record_that_does_not_fit_is_shown_and_named(run: Run, log: Log) -> None:
+    log.append(TopicPartition("orders", 0), Columns([b"ann"], [b'{"lines": 5}'], [5], None))
+    result = run("consume", "orders", "--app", "shop")
+    assert (result.exit_code, result.stdout) == (0, 'ann\t{"lines": 5}\n')
+    assert result.stderr == "orders/0 offset 0: the value does not fit: Order.lines: expected list, got int 5\n"
+
+
+def test_a_topic_of_another_application_is_an_error_that_lists_the_own_ones(run: Run, log: Log) -> None:
+    result = run("produce", "ordres", "--app", "shop", given="x")
+    assert result.exit_code == 1
+    topics = "minutes, orders, shop-minutes-changelog, shop-totals-changelog, totals"
+    assert f'neither reads nor writes "ordres"; remove --app, or give another one. Its topics are {topics}' in (
+        result.stderr
+    )

@@ -12,9 +12,10 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, overload
 
 from streamtopo.errors import StreamtopoError, TopologyError
+from streamtopo.records.type_parameters import V1, V2, VIn, VOut
 from streamtopo.serdes import SerdeLike
 
 Of = Callable[[Any], Any]
@@ -24,8 +25,11 @@ _EXACT = 2**53
 
 
 @dataclass(frozen=True)
-class Aggregator:
-    """A row begins as `init()`, `add` adds a value to it, and `merge` merges the rows of two sessions."""
+class Aggregator(Generic[VIn, VOut]):
+    """A row begins as `init()`, `add` adds a value to it, and `merge` merges the rows of two sessions.
+
+    The types are those of the values and of the results.
+    """
 
     init: Callable[[], Any]
     add: Callable[[Any, Any], Any]
@@ -51,6 +55,12 @@ def _itself(value: Any) -> Any:
     return value
 
 
+@overload
+def sum(*, value: SerdeLike[V2] | None = None) -> Aggregator[V2, V2]: ...
+@overload
+def sum(of: Callable[[V1], float]) -> Aggregator[V1, float]: ...
+@overload
+def sum(of: Callable[[V1], V2], *, value: SerdeLike[V2]) -> Aggregator[V1, V2]: ...
 def sum(of: Of = _itself, *, value: SerdeLike | None = None) -> Aggregator:
     """The sum. It has the type of the stream's values or, with `of`, is a float; give `value=int` for whole numbers.
 
@@ -69,11 +79,23 @@ def _exact(row: float, new: Any) -> Any:
     return total
 
 
+@overload
+def min(*, value: SerdeLike[V2] | None = None) -> Aggregator[V2, V2]: ...
+@overload
+def min(of: Callable[[V1], float | None]) -> Aggregator[V1, float]: ...
+@overload
+def min(of: Callable[[V1], V2 | None], *, value: SerdeLike[V2]) -> Aggregator[V1, V2]: ...
 def min(of: Of = _itself, *, value: SerdeLike | None = None) -> Aggregator:
     """The smallest value. Rows have the type of the stream's values or, with `of`, of `value`: float by default."""
     return _best(of, lambda new, old: new < old, _or(value, float, of))
 
 
+@overload
+def max(*, value: SerdeLike[V2] | None = None) -> Aggregator[V2, V2]: ...
+@overload
+def max(of: Callable[[V1], float | None]) -> Aggregator[V1, float]: ...
+@overload
+def max(of: Callable[[V1], V2 | None], *, value: SerdeLike[V2]) -> Aggregator[V1, V2]: ...
 def max(of: Of = _itself, *, value: SerdeLike | None = None) -> Aggregator:
     """The largest value. Rows have the type of the stream's values or, with `of`, of `value`: float by default."""
     return _best(of, lambda new, old: new > old, _or(value, float, of))
@@ -90,6 +112,10 @@ def _best(of: Of, better: Callable[[Any, Any], bool], value: SerdeLike | None) -
     return Aggregator(lambda: None, lambda row, new: pick(row, of(new)), pick, value)
 
 
+@overload
+def mean() -> Aggregator[float, float]: ...
+@overload
+def mean(of: Callable[[V1], float]) -> Aggregator[V1, float]: ...
 def mean(of: Of = _itself) -> Aggregator:
     """The average. The store keeps [count, sum]."""
     return Aggregator(
@@ -102,11 +128,23 @@ def mean(of: Of = _itself) -> Aggregator:
     )
 
 
+@overload
+def first(*, value: SerdeLike[V2] | None = None) -> Aggregator[V2, V2]: ...
+@overload
+def first(of: Callable[[V1], dict[str, Any] | None]) -> Aggregator[V1, dict[str, Any]]: ...
+@overload
+def first(of: Callable[[V1], V2 | None], *, value: SerdeLike[V2]) -> Aggregator[V1, V2]: ...
 def first(of: Of = _itself, *, value: SerdeLike | None = None) -> Aggregator:
     """The first value in order of arrival. `value` is the type of what `of` returns; the default is dict."""
     return Aggregator(lambda: None, lambda row, new: of(new) if row is None else row, _earlier, _or(value, dict, of))
 
 
+@overload
+def last(*, value: SerdeLike[V2] | None = None) -> Aggregator[V2, V2]: ...
+@overload
+def last(of: Callable[[V1], dict[str, Any] | None]) -> Aggregator[V1, dict[str, Any]]: ...
+@overload
+def last(of: Callable[[V1], V2 | None], *, value: SerdeLike[V2]) -> Aggregator[V1, V2]: ...
 def last(of: Of = _itself, *, value: SerdeLike | None = None) -> Aggregator:
     """The last value in order of arrival. `value` is the type of what `of` returns; the default is dict."""
     return Aggregator(
@@ -118,6 +156,12 @@ def _earlier(one: Any, other: Any) -> Any:
     return other if one is None else one
 
 
+@overload
+def top_k(k: int, *, by: Callable[[V1], Any] = ..., value: SerdeLike[list[V1]] = ...) -> Aggregator[V1, list[V1]]: ...
+@overload
+def top_k(
+    k: int, of: Callable[[V1], V2], *, by: Callable[[V2], Any] = ..., value: SerdeLike[list[V2]] = ...
+) -> Aggregator[V1, list[V2]]: ...
 def top_k(k: int, of: Of = _itself, *, by: Of = _itself, value: SerdeLike = list) -> Aggregator:
     """The k largest values, largest first; of equal ones, the earlier. `by` returns what to compare of `of(value)`.
 
@@ -134,6 +178,12 @@ def top_k(k: int, of: Of = _itself, *, by: Of = _itself, value: SerdeLike = list
     )
 
 
+@overload
+def collect(*, most: int | None = None, value: SerdeLike[list[V1]] = ...) -> Aggregator[V1, list[V1]]: ...
+@overload
+def collect(
+    of: Callable[[V1], V2], *, most: int | None = None, value: SerdeLike[list[V2]] = ...
+) -> Aggregator[V1, list[V2]]: ...
 def collect(of: Of = _itself, *, most: int | None = None, value: SerdeLike = list) -> Aggregator:
     """All values in order of arrival, or the last `most`. `value` is the type of the rows, such as `list[Order]`."""
     if most is not None and (not isinstance(most, int) or most < 1):

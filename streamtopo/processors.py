@@ -3,37 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Generic, Literal, NamedTuple, Protocol, cast
 
 from streamtopo.records import IMMUTABLE, Headers, private
+from streamtopo.records.type_parameters import K2, V2, K, KIn, KOut, V, VIn, VOut
 from streamtopo.settings.durations import Duration
 
 Clock = Literal["stream_time", "wall_clock"]
 
 
-class Record(NamedTuple):
-    key: Any
-    value: Any
+class Record(NamedTuple, Generic[K, V]):
+    key: K
+    value: V
     timestamp: int
     headers: Headers = ()
 
-    def private(self) -> Record:
+    def private(self) -> Record[K, V]:
         """A copy that shares nothing mutable with the original."""
         key, value, timestamp, headers = self
         if type(key) in IMMUTABLE and type(value) in IMMUTABLE:
             return self
         return Record(private(key), private(value), timestamp, headers)
 
-    def with_key(self, key: Any) -> Record:
+    def with_key(self, key: K2) -> Record[K2, V]:
         return Record(key, self.value, self.timestamp, self.headers)
 
-    def with_value(self, value: Any) -> Record:
+    def with_value(self, value: V2) -> Record[K, V2]:
         return Record(self.key, value, self.timestamp, self.headers)
 
-    def with_timestamp(self, timestamp: int) -> Record:
+    def with_timestamp(self, timestamp: int) -> Record[K, V]:
         return Record(self.key, self.value, timestamp, self.headers)
 
-    def with_headers(self, headers: Headers) -> Record:
+    def with_headers(self, headers: Headers) -> Record[K, V]:
         return Record(self.key, self.value, self.timestamp, headers)
 
 
@@ -57,13 +58,16 @@ class Cancellable(Protocol):
     def cancel(self) -> None: ...
 
 
-class ProcessorContext(Protocol):
-    """What a processor can use and do; there is one for each node of each task."""
+class ProcessorContext(Protocol[KIn, VIn]):
+    """What a processor can use and do; there is one for each node of each task.
+
+    It forwards records with keys and values of these types.
+    """
 
     application_id: str
     task_id: str
 
-    def forward(self, record: Record, child: str | None = None) -> None:
+    def forward(self, record: Record[KIn, VIn], child: str | None = None) -> None:
         """Forward a record to all children, in the order they were connected, or to the child with this name."""
         ...
 
@@ -94,28 +98,31 @@ class ProcessorContext(Protocol):
         ...
 
 
-class Processor:
-    """Override the methods you need. Keep in a store what must survive a restart or a failed step."""
+class Processor(Generic[KIn, VIn, KOut, VOut]):
+    """Override the methods you need. Keep in a store what must survive a restart or a failed step.
 
-    def init(self, context: ProcessorContext) -> None:
+    `Processor[str, Order, str, int]` gets keys of type str with Orders, and forwards keys of type str with ints.
+    """
+
+    def init(self, context: ProcessorContext[KOut, VOut]) -> None:
         self.context = context
 
-    def process(self, record: Record) -> None:
-        self.context.forward(record)
+    def process(self, record: Record[KIn, VIn]) -> None:
+        self.context.forward(cast(Record[KOut, VOut], record))
 
     def close(self) -> None:
         pass
 
 
-class ValueTransformer:
+class ValueTransformer(Generic[KIn, VIn, VOut]):
     """Used by `KTable.transform_values`: like a processor, but it returns the new value and cannot forward."""
 
     def init(self, context: ProcessorContext) -> None:
         self.context = context
 
-    def transform(self, key: Any, value: Any) -> Any:
+    def transform(self, key: KIn, value: VIn | None) -> VOut | None:
         """The value of the new table's row, or None for no row. `value` is None if the row was deleted."""
-        return value
+        return cast(VOut, value)
 
     def close(self) -> None:
         pass

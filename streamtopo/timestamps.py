@@ -6,10 +6,11 @@ import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from streamtopo.errors import StreamtopoError, TopologyError
 from streamtopo.records import check_timestamp
+from streamtopo.records.type_parameters import K, V
 from streamtopo.row_calls import each_row
 from streamtopo.settings.durations import Duration, milliseconds
 from streamtopo.windows import FOREVER
@@ -84,7 +85,7 @@ class Timestamp:
             yield partition if time < 0 else time
 
 
-TimestampLike = str | Callable[..., int] | Timestamp
+TimestampLike: TypeAlias = str | Callable[[K, V], int] | Callable[[K, V, Times], int] | Timestamp
 
 
 @dataclass(frozen=True)

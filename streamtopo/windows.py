@@ -7,19 +7,20 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from itertools import repeat
-from typing import NamedTuple, Self
+from typing import Generic, NamedTuple, Self
 
 from streamtopo.errors import TopologyError
+from streamtopo.records.type_parameters import K
 from streamtopo.settings.durations import Duration, milliseconds
 
 FOREVER = (1 << 63) - 1
 """The end of a window that never ends, as in Kafka Streams."""
 
 
-class Windowed(NamedTuple):
+class Windowed(NamedTuple, Generic[K]):
     """The key of a windowed row. `end` is exclusive in time windows, inclusive in sliding and session windows."""
 
-    key: object
+    key: K
     start: int
     end: int
 

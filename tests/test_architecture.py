@@ -89,6 +89,7 @@ ONLY_IN = {
     "rocksdict": {"stores.backends.rocks"},
     "sqlite3": {"logs.embedded", "spark.sinks.sql"},
     "starlette": {"web"},
+    "typing_extensions": {"dsl.builder", "records.type_parameters"},
     "uvicorn": {"web"},
     "yarl": {"integrations.faust"},
 }

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from streamtopo.aggregators import Aggregator
 from streamtopo.errors import TopologyError
+from streamtopo.records.type_parameters import V
 from streamtopo.topology.functions import check_function
 
 if TYPE_CHECKING:
@@ -15,6 +16,12 @@ if TYPE_CHECKING:
 
 ADDER, MERGER = "adder(key, value, row)", "merger(key, row, session)"
 """How they are called."""
+
+
+class Initializer(Protocol[V]):
+    """Returns the first row. It is a protocol because mypy then knows the type of rows in an adder that is a lambda."""
+
+    def __call__(self) -> V: ...
 
 
 def with_finish(aggregator: Aggregator, table: KTable) -> KTable:

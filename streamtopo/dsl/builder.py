@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from streamtopo.dsl.graph import Graph
 from streamtopo.dsl.kstream import KStream
@@ -14,7 +14,8 @@ from streamtopo.dsl.tables.global_table import GlobalKTable
 from streamtopo.errors import TopologyError
 from streamtopo.operators.tables import conversions
 from streamtopo.processors import Processor
-from streamtopo.serdes import SerdeLike, serde_of
+from streamtopo.records.type_parameters import KeyOrNone, RowKey, RowValue, ValueOrNone
+from streamtopo.serdes import SerdeLike, SerdeOrClass, serde_of
 from streamtopo.settings.durations import Duration
 from streamtopo.settings.on_error import OnError, policy_of
 from streamtopo.stores import StoreSpec
@@ -25,6 +26,9 @@ from streamtopo.topology.answering import answering
 from streamtopo.topology.names import names_or_pattern
 from streamtopo.topology.nodes import SourceNode
 from streamtopo.topology.operator import Operator
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeForm
 
 OnErrorT = TypeVar("OnErrorT", bound=OnError)
 
@@ -51,12 +55,34 @@ class StreamsBuilder:
     def __init__(self, application_id: str) -> None:
         self.graph = Graph(application_id)
 
+    @overload
+    def stream(
+        self,
+        *topics: str | re.Pattern[str],
+        key: SerdeOrClass[KeyOrNone] = ...,
+        value: SerdeOrClass[ValueOrNone] = ...,
+        timestamp: TimestampLike[KeyOrNone, ValueOrNone] | None = None,
+        max_ahead: MaxAheadLike = "default",
+        name: str | None = None,
+        on_error: OnError | None = None,
+    ) -> KStream[KeyOrNone, ValueOrNone]: ...
+    @overload
+    def stream(
+        self,
+        *topics: str | re.Pattern[str],
+        key: SerdeOrClass[KeyOrNone] = ...,
+        value: TypeForm[ValueOrNone],
+        timestamp: TimestampLike[KeyOrNone, ValueOrNone] | None = None,
+        max_ahead: MaxAheadLike = "default",
+        name: str | None = None,
+        on_error: OnError | None = None,
+    ) -> KStream[KeyOrNone, ValueOrNone]: ...
     @answering
     def stream(
         self,
         *topics: str | re.Pattern[str],
-        key: SerdeLike = bytes,
-        value: SerdeLike = bytes,
+        key: Any = bytes,
+        value: Any = bytes,
         timestamp: TimestampLike | None = None,
         max_ahead: MaxAheadLike = "default",
         name: str | None = None,
@@ -84,13 +110,39 @@ class StreamsBuilder:
         )
         return KStream(self.graph, self._read_once(source), source.key, source.value)
 
+    @overload
+    def table(
+        self,
+        topic: str,
+        *,
+        key: SerdeOrClass[RowKey] = ...,
+        value: SerdeOrClass[RowValue] = ...,
+        timestamp: TimestampLike[RowKey, RowValue] | None = None,
+        max_ahead: MaxAheadLike = "default",
+        versioned: Duration | None = None,
+        name: str | None = None,
+        on_error: OnError | None = None,
+    ) -> KTable[RowKey, RowValue]: ...
+    @overload
+    def table(
+        self,
+        topic: str,
+        *,
+        key: SerdeOrClass[RowKey] = ...,
+        value: TypeForm[RowValue],
+        timestamp: TimestampLike[RowKey, RowValue] | None = None,
+        max_ahead: MaxAheadLike = "default",
+        versioned: Duration | None = None,
+        name: str | None = None,
+        on_error: OnError | None = None,
+    ) -> KTable[RowKey, RowValue]: ...
     @answering
     def table(
         self,
         topic: str,
         *,
-        key: SerdeLike = bytes,
-        value: SerdeLike = bytes,
+        key: Any = bytes,
+        value: Any = bytes,
         timestamp: TimestampLike | None = None,
         max_ahead: MaxAheadLike = "default",
         versioned: Duration | None = None,
@@ -103,19 +155,43 @@ class StreamsBuilder:
         """
         graph = self.graph
         store = graph.store_name(f"{topic}-STATE-STORE-", name)
-        stream = self.stream(topic, key=key, value=value, timestamp=timestamp, max_ahead=max_ahead)
+        stream: KStream = self.stream(topic, key=key, value=value, timestamp=timestamp, max_ahead=max_ahead)
         if versioned is not None:
             spec = versioned_store(store, history=versioned, key=stream.key, value=stream.value)
             return versioned_table_of(stream, graph.name("KTABLE-SOURCE-"), spec)
         return table_of(stream, graph.name("KTABLE-SOURCE-"), store, kept=name is not None)
 
+    @overload
+    def global_table(
+        self,
+        topic: str,
+        *,
+        key: SerdeOrClass[RowKey] = ...,
+        value: SerdeOrClass[RowValue] = ...,
+        timestamp: TimestampLike[RowKey, RowValue] | None = None,
+        max_ahead: MaxAheadLike = "default",
+        name: str | None = None,
+        on_error: OnError | None = None,
+    ) -> GlobalKTable[RowKey, RowValue]: ...
+    @overload
+    def global_table(
+        self,
+        topic: str,
+        *,
+        key: SerdeOrClass[RowKey] = ...,
+        value: TypeForm[RowValue],
+        timestamp: TimestampLike[RowKey, RowValue] | None = None,
+        max_ahead: MaxAheadLike = "default",
+        name: str | None = None,
+        on_error: OnError | None = None,
+    ) -> GlobalKTable[RowKey, RowValue]: ...
     @answering
     def global_table(
         self,
         topic: str,
         *,
-        key: SerdeLike = bytes,
-        value: SerdeLike = bytes,
+        key: Any = bytes,
+        value: Any = bytes,
         timestamp: TimestampLike | None = None,
         max_ahead: MaxAheadLike = "default",
         name: str | None = None,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Generic, overload
 
-from streamtopo.dsl.aggregators import ADDER, check_aggregation
+from streamtopo.dsl.aggregators import ADDER, Initializer, check_aggregation
 from streamtopo.dsl.graph import Graph, next_serde
 from streamtopo.dsl.ktable import KTable
 from streamtopo.dsl.tables.origin import KeptOrigin
@@ -16,6 +16,7 @@ from streamtopo.operators import stateless
 from streamtopo.operators.tables import aggregate
 from streamtopo.operators.tables.adders import Add
 from streamtopo.operators.windows.shared import Aggregation
+from streamtopo.records.type_parameters import V1, A, K
 from streamtopo.serdes import Serde, SerdeLike
 from streamtopo.settings.durations import Duration
 from streamtopo.settings.on_error import OnError
@@ -24,7 +25,7 @@ from streamtopo.stores import StoreSpec
 from streamtopo.topology.answering import answering
 from streamtopo.topology.functions import check_function
 from streamtopo.topology.operator import Bindings, Operator
-from streamtopo.windows import SessionWindows, Windows, WindowsByStart
+from streamtopo.windows import SessionWindows, Windowed, Windows, WindowsByStart
 
 if TYPE_CHECKING:
     from streamtopo.dsl.grouped import KGroupedStream
@@ -39,7 +40,7 @@ class GroupAndAdder:
 
 
 @dataclass(frozen=True)
-class CogroupedKStream:
+class CogroupedKStream(Generic[K]):
     """Made by `KGroupedStream.cogroup`. Each stream has its own adder for the row of a key."""
 
     parts: tuple[GroupAndAdder, ...]
@@ -48,7 +49,7 @@ class CogroupedKStream:
     def graph(self) -> Graph:
         return self.parts[0].grouped.graph
 
-    def cogroup(self, grouped: KGroupedStream, adder: Callable[[Any, Any, Any], Any]) -> CogroupedKStream:
+    def cogroup(self, grouped: KGroupedStream[K, V1 | None], adder: Callable[[K, V1, Any], Any]) -> CogroupedKStream[K]:
         """Add another stream, with `adder(key, value, row)` for its records."""
         check_function("cogroup", ADDER, adder, returns="row")
         first = self.parts[0].grouped.stream
@@ -66,12 +67,12 @@ class CogroupedKStream:
     @answering
     def aggregate(
         self,
-        init: Callable[[], Any],
+        init: Initializer[A],
         *,
-        value: SerdeLike | None = None,
+        value: SerdeLike[A] | None = None,
         name: str | None = None,
         on_error: OnError | None = None,
-    ) -> KTable:
+    ) -> KTable[K, A]:
         """The row of each key, starting with `init()`. Records without a key or without a value are dropped."""
         check_aggregation(init)
         nodes = self.share(value, name)
@@ -86,12 +87,12 @@ class CogroupedKStream:
         return KTable(nodes.graph, nodes.node, nodes.key, nodes.value, origin)
 
     @overload
-    def windowed_by(self, windows: SessionWindows) -> SessionWindowedCogroupedKStream: ...
+    def windowed_by(self, windows: SessionWindows) -> SessionWindowedCogroupedKStream[K]: ...
 
     @overload
-    def windowed_by(self, windows: WindowsByStart) -> TimeWindowedCogroupedKStream: ...
+    def windowed_by(self, windows: WindowsByStart) -> TimeWindowedCogroupedKStream[K]: ...
 
-    def windowed_by(self, windows: Windows) -> TimeWindowedCogroupedKStream | SessionWindowedCogroupedKStream:
+    def windowed_by(self, windows: Windows) -> TimeWindowedCogroupedKStream[K] | SessionWindowedCogroupedKStream[K]:
         """One row for each key and window. Each stream has its own stream time, which determines what is late."""
         check_windows(windows)
         if isinstance(windows, SessionWindows):
@@ -143,8 +144,8 @@ class CogroupNodes:
 
 
 @dataclass(frozen=True)
-class TimeWindowedCogroupedKStream:
-    cogrouped: CogroupedKStream
+class TimeWindowedCogroupedKStream(Generic[K]):
+    cogrouped: CogroupedKStream[K]
     windows: Windows
 
     @property
@@ -154,13 +155,13 @@ class TimeWindowedCogroupedKStream:
     @answering
     def aggregate(
         self,
-        init: Callable[[], Any],
+        init: Initializer[A],
         *,
-        value: SerdeLike | None = None,
+        value: SerdeLike[A] | None = None,
         name: str | None = None,
         on_error: OnError | None = None,
         retention: Duration | None = None,
-    ) -> KTable:
+    ) -> KTable[Windowed[K], A]:
         """The row of each key and window, starting with `init()`."""
         check_aggregation(init)
         nodes = self.cogrouped.share(value, name)
@@ -168,8 +169,8 @@ class TimeWindowedCogroupedKStream:
 
 
 @dataclass(frozen=True)
-class SessionWindowedCogroupedKStream:
-    cogrouped: CogroupedKStream
+class SessionWindowedCogroupedKStream(Generic[K]):
+    cogrouped: CogroupedKStream[K]
     windows: Windows
 
     @property
@@ -179,14 +180,14 @@ class SessionWindowedCogroupedKStream:
     @answering
     def aggregate(
         self,
-        init: Callable[[], Any],
-        merger: Callable[[Any, Any, Any], Any],
+        init: Initializer[A],
+        merger: Callable[[K, A, A], A],
         *,
-        value: SerdeLike | None = None,
+        value: SerdeLike[A] | None = None,
         name: str | None = None,
         on_error: OnError | None = None,
         retention: Duration | None = None,
-    ) -> KTable:
+    ) -> KTable[Windowed[K], A]:
         """The row of each session, starting with `init()`. `merger(key, row, session)` merges two rows."""
         check_aggregation(init, merger=merger)
         nodes = self.cogrouped.share(value, name)

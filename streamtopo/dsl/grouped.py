@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Generic, overload
 
 from streamtopo.aggregators import Aggregator
-from streamtopo.dsl.aggregators import ADDER, check_aggregation, not_given, with_finish
+from streamtopo.dsl.aggregators import ADDER, Initializer, check_aggregation, not_given, with_finish
 from streamtopo.dsl.cogrouped import CogroupedKStream, GroupAndAdder
 from streamtopo.dsl.graph import Graph, next_serde
 from streamtopo.dsl.ktable import KTable
@@ -16,6 +16,7 @@ from streamtopo.dsl.tables.origin import KeptOrigin
 from streamtopo.dsl.windows import SessionWindowedKStream, TimeWindowedKStream, windowed
 from streamtopo.operators.keeping import Keeping
 from streamtopo.operators.tables import aggregate
+from streamtopo.records.type_parameters import V1, A, K, V
 from streamtopo.serdes import BYTES, INT, Serde, SerdeLike
 from streamtopo.settings.on_error import OnError
 from streamtopo.stores import StoreSpec
@@ -32,7 +33,7 @@ Open = Callable[[State, aggregate.Dropped], Keeping]
 
 
 @dataclass
-class KGroupedStream:
+class KGroupedStream(Generic[K, V]):
     """Made by `group_by` or `group_by_key`. Records without a key or without a value are dropped and counted."""
 
     stream: KStream
@@ -44,15 +45,19 @@ class KGroupedStream:
         return self.stream.graph
 
     @answering
-    def count(self, *, name: str | None = None, on_error: OnError | None = None) -> KTable:
+    def count(self, *, name: str | None = None, on_error: OnError | None = None) -> KTable[K, int]:
         """The number of records of each key."""
         raw = self.stream.key_changed and self.name is None and self.stream.key.exact
         return self._aggregated("KSTREAM-AGGREGATE-", partial(aggregate.count, raw=raw), INT, name, raw=raw)
 
     @answering
     def reduce(
-        self, reducer: Callable[[Any, Any], Any], *, name: str | None = None, on_error: OnError | None = None
-    ) -> KTable:
+        self: KGroupedStream[K, V1 | None],
+        reducer: Callable[[V1, V1], V1],
+        *,
+        name: str | None = None,
+        on_error: OnError | None = None,
+    ) -> KTable[K, V1]:
         """`reducer(row, value)` returns the new row for each record. The first value of a key is its first row."""
         check_function("reduce", "reducer(row, value)", reducer, returns="row")
         return self._aggregated(
@@ -63,16 +68,44 @@ class KGroupedStream:
             function=reducer,
         )
 
+    @overload
+    def aggregate(
+        self: KGroupedStream[K, V1 | None],
+        init: Initializer[A],
+        adder: Callable[[K, V1, A], A | None],
+        *,
+        value: SerdeLike[A] | None = None,
+        name: str | None = None,
+        on_error: OnError | None = None,
+    ) -> KTable[K, A]: ...
+    @overload
+    def aggregate(
+        self: KGroupedStream[K, V1 | None],
+        init: Initializer[None],
+        adder: Callable[[K, V1, A | None], A | None],
+        *,
+        value: SerdeLike[A] | None = None,
+        name: str | None = None,
+        on_error: OnError | None = None,
+    ) -> KTable[K, A]: ...
+    @overload
+    def aggregate(
+        self: KGroupedStream[K, V1 | None],
+        init: Aggregator[V1, A],
+        *,
+        name: str | None = None,
+        on_error: OnError | None = None,
+    ) -> KTable[K, A]: ...
     @answering
     def aggregate(
-        self,
+        self: Any,
         init: Callable[[], Any] | Aggregator,
         adder: Callable[[Any, Any, Any], Any] = not_given,
         *,
         value: SerdeLike | None = None,
         name: str | None = None,
         on_error: OnError | None = None,
-    ) -> KTable:
+    ) -> Any:
         """`adder(key, value, row)` returns the new row for each record, starting with `init()`. None deletes the row.
 
         Or use a ready-made aggregator from `streamtopo.aggregators`: `aggregate(mean())`.
@@ -91,7 +124,7 @@ class KGroupedStream:
     @overload
     def windowed_by(
         self, windows: SessionWindows, *, emit: str = "on_update", on_late: str | None = None
-    ) -> SessionWindowedKStream: ...
+    ) -> SessionWindowedKStream[K, V]: ...
 
     @overload
     def windowed_by(
@@ -100,11 +133,11 @@ class KGroupedStream:
         *,
         emit: str = "on_update",
         on_late: str | None = None,
-    ) -> TimeWindowedKStream: ...
+    ) -> TimeWindowedKStream[K, V]: ...
 
     def windowed_by(
         self, windows: Windows, *, emit: str = "on_update", on_late: str | None = None
-    ) -> TimeWindowedKStream | SessionWindowedKStream:
+    ) -> TimeWindowedKStream[K, V] | SessionWindowedKStream[K, V]:
         """One row for each key and window.
 
         With emit="on_update" rows are forwarded whenever they change, with "on_close" once, when their window closes.
@@ -112,7 +145,7 @@ class KGroupedStream:
         """
         return windowed(self, windows, emit, on_late)
 
-    def cogroup(self, adder: Callable[[Any, Any, Any], Any]) -> CogroupedKStream:
+    def cogroup(self: KGroupedStream[K, V1 | None], adder: Callable[[K, V1, Any], Any]) -> CogroupedKStream[K]:
         """Aggregate this group with others, which are added by `cogroup` of the result."""
         check_function("cogroup", ADDER, adder, returns="row")
         return CogroupedKStream((GroupAndAdder(self, adder),))

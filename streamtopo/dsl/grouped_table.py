@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Generic
 
+from streamtopo.dsl.aggregators import Initializer
 from streamtopo.dsl.graph import Graph, next_serde
 from streamtopo.dsl.tables.origin import KeptOrigin
 from streamtopo.operators.keeping import Keeping
 from streamtopo.operators.tables import aggregate_table
+from streamtopo.records.type_parameters import A, K, V
 from streamtopo.serdes import INT, Serde, SerdeLike
 from streamtopo.settings.on_error import OnError
 from streamtopo.stores import StoreSpec
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class KGroupedTable:
+class KGroupedTable(Generic[K, V]):
     """Made by `KTable.group_by`. An updated row is subtracted from its old group and added to its new one."""
 
     table: KTable
@@ -39,19 +41,19 @@ class KGroupedTable:
         return self.table.graph
 
     @answering
-    def count(self, *, name: str | None = None, on_error: OnError | None = None) -> KTable:
+    def count(self, *, name: str | None = None, on_error: OnError | None = None) -> KTable[K, int]:
         """The number of rows of each group. A group without rows stays, with 0."""
         return self._aggregated("KTABLE-AGGREGATE-", aggregate_table.counting, INT, name, unread=True)
 
     @answering
     def reduce(
         self,
-        adder: Callable[[Any, Any], Any],
-        subtractor: Callable[[Any, Any], Any],
+        adder: Callable[[V, V], V | None],
+        subtractor: Callable[[V, V], V | None],
         *,
         name: str | None = None,
         on_error: OnError | None = None,
-    ) -> KTable:
+    ) -> KTable[K, V]:
         """`adder(row, value)` and `subtractor(row, value)` return the new row. The first value is the first row."""
         check_function("KGroupedTable.reduce", "adder(row, value)", adder, returns="row")
         check_function("KGroupedTable.reduce", "subtractor(row, value)", subtractor)
@@ -66,14 +68,14 @@ class KGroupedTable:
     @answering
     def aggregate(
         self,
-        init: Callable[[], Any],
-        adder: Callable[[Any, Any, Any], Any],
-        subtractor: Callable[[Any, Any, Any], Any],
+        init: Initializer[A],
+        adder: Callable[[K, V, A], A | None],
+        subtractor: Callable[[K, V, A], A | None],
         *,
-        value: SerdeLike | None = None,
+        value: SerdeLike[A] | None = None,
         name: str | None = None,
         on_error: OnError | None = None,
-    ) -> KTable:
+    ) -> KTable[K, A]:
         """`adder(key, value, row)` and `subtractor(key, value, row)` return the new row, starting with `init()`.
 
         None deletes the row.

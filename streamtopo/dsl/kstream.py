@@ -5,22 +5,19 @@ from __future__ import annotations
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Unpack, overload
+from typing import Any, Literal, overload
 
 from streamtopo.dsl.deduplicate import deduplicated
 from streamtopo.dsl.graph import Graph, next_serde
 from streamtopo.dsl.grouped import KGroupedStream
-from streamtopo.dsl.joins.stream_join import StreamJoin, join_streams
-from streamtopo.dsl.joins.stream_table_join import GlobalJoin, TableJoin, join_stream_global, join_stream_table
+from streamtopo.dsl.joins.stream_joins import StreamJoins
 from streamtopo.dsl.ktable import KTable, table_of, versioned_table_of
-from streamtopo.dsl.tables.global_table import GlobalKTable
 from streamtopo.errors import TopologyError
 from streamtopo.operators import stateless
 from streamtopo.operators.coroutines import for_each_async, map_values_async
-from streamtopo.operators.joins.unmatched import How
-from streamtopo.operators.stateless import KeyAndValue
-from streamtopo.processors import Processor
+from streamtopo.processors import Processor, RecordContext
 from streamtopo.records import ChunkFunction
+from streamtopo.records.type_parameters import K1, K2, V1, V2, K, V
 from streamtopo.serdes import Serde, SerdeLike
 from streamtopo.settings.durations import Duration, milliseconds
 from streamtopo.settings.on_error import OnError
@@ -33,16 +30,18 @@ from streamtopo.topology.names import valid_name
 from streamtopo.topology.nodes import Partitioner, Repartition, SinkNode, SourceNode
 from streamtopo.topology.operator import Operator
 
-Joiner = Callable[..., Any]
-
 _FIRST_PAUSE = 0.1
 """Seconds before a call is tried again for the first time."""
 _ROUND_OF_CALLS = 10
 """How many times `concurrency` calls are made before there may be a commit."""
 
 
+def _its_key(key: Any, value: Any) -> Any:
+    return key
+
+
 @dataclass(frozen=True)
-class KStream:
+class KStream(StreamJoins[K, V]):
     """Made by a StreamsBuilder. Operators return a new stream, and do not change this one."""
 
     graph: Graph
@@ -53,10 +52,29 @@ class KStream:
 
     # -- one record in, one or none out
 
+    @overload
+    def map(
+        self,
+        function: Callable[[K, V], tuple[K2, V2]],
+        *,
+        key: SerdeLike[K2] | None = None,
+        name: str | None = None,
+        on_error: OnError | None = None,
+    ) -> KStream[K2, V2]: ...
+    @overload
+    def map(
+        self,
+        function: Callable[[K, V], tuple[K2, V2 | None]],
+        *,
+        key: SerdeLike[K2] | None = None,
+        value: SerdeLike[V2],
+        name: str | None = None,
+        on_error: OnError | None = None,
+    ) -> KStream[K2, V2]: ...
     @answering
     def map(
         self,
-        function: Callable[[Any, Any], KeyAndValue],
+        function: Callable[[K, V], tuple[Any, Any]],
         *,
         key: SerdeLike | None = None,
         value: SerdeLike | None = None,
@@ -67,6 +85,38 @@ class KStream:
         check_function("map", "function(key, value)", function)
         return self._rekeyed("KSTREAM-MAP-", stateless.map_pairs(function), function, key, value, name)
 
+    @overload
+    def map_values(
+        self, function: Callable[[V], V2], *, name: str | None = None, on_error: OnError | None = None
+    ) -> KStream[K, V2]: ...
+    @overload
+    def map_values(
+        self,
+        function: Callable[[V], V2 | None],
+        *,
+        value: SerdeLike[V2],
+        name: str | None = None,
+        on_error: OnError | None = None,
+    ) -> KStream[K, V2]: ...
+    @overload
+    def map_values(
+        self,
+        function: Callable[[K, V], V2],
+        *,
+        with_key: Literal[True],
+        name: str | None = None,
+        on_error: OnError | None = None,
+    ) -> KStream[K, V2]: ...
+    @overload
+    def map_values(
+        self,
+        function: Callable[[K, V], V2 | None],
+        *,
+        with_key: Literal[True],
+        value: SerdeLike[V2],
+        name: str | None = None,
+        on_error: OnError | None = None,
+    ) -> KStream[K, V2]: ...
     @answering
     def map_values(
         self,
@@ -85,34 +135,34 @@ class KStream:
     @answering
     def select_key(
         self,
-        function: Callable[[Any, Any], Any],
+        function: Callable[[K, V], K2],
         *,
-        key: SerdeLike | None = None,
+        key: SerdeLike[K2] | None = None,
         name: str | None = None,
         on_error: OnError | None = None,
-    ) -> KStream:
+    ) -> KStream[K2, V]:
         check_function("select_key", "function(key, value)", function)
         return self._rekeyed("KSTREAM-KEY-SELECT-", stateless.select_key(function), function, key, None, name)
 
     @answering
     def filter(
-        self, predicate: Callable[[Any, Any], object], *, name: str | None = None, on_error: OnError | None = None
-    ) -> KStream:
+        self, predicate: Callable[[K, V], object], *, name: str | None = None, on_error: OnError | None = None
+    ) -> KStream[K, V]:
         """The records for which `predicate(key, value)` is true."""
         check_function("filter", "predicate(key, value)", predicate)
         return self._then("KSTREAM-FILTER-", stateless.filter_rows(predicate), predicate, None, name)
 
     @answering
     def filter_not(
-        self, predicate: Callable[[Any, Any], object], *, name: str | None = None, on_error: OnError | None = None
-    ) -> KStream:
+        self, predicate: Callable[[K, V], object], *, name: str | None = None, on_error: OnError | None = None
+    ) -> KStream[K, V]:
         check_function("filter_not", "predicate(key, value)", predicate)
         return self._then("KSTREAM-FILTER-", stateless.filter_rows(predicate, keep=False), predicate, None, name)
 
     @answering
     def peek(
-        self, function: Callable[[Any, Any], object], *, name: str | None = None, on_error: OnError | None = None
-    ) -> KStream:
+        self, function: Callable[[K, V], object], *, name: str | None = None, on_error: OnError | None = None
+    ) -> KStream[K, V]:
         """Call `function(key, value)` for each record and forward it. After a failure the call may be repeated."""
         check_function("peek", "function(key, value)", function)
         return self._then("KSTREAM-PEEK-", stateless.peek(function), function, None, name)
@@ -122,16 +172,35 @@ class KStream:
     @answering
     def flat_map(
         self,
-        function: Callable[[Any, Any], Iterable[KeyAndValue]],
+        function: Callable[[K, V], Iterable[tuple[K2, V2]]],
         *,
-        key: SerdeLike | None = None,
-        value: SerdeLike | None = None,
+        key: SerdeLike[K2] | None = None,
+        value: SerdeLike[V2] | None = None,
         name: str | None = None,
         on_error: OnError | None = None,
-    ) -> KStream:
+    ) -> KStream[K2, V2]:
         check_function("flat_map", "function(key, value)", function)
         return self._rekeyed("KSTREAM-FLATMAP-", stateless.flat_map(function), function, key, value, name)
 
+    @overload
+    def flat_map_values(
+        self,
+        function: Callable[[V], Iterable[V2]],
+        *,
+        value: SerdeLike[V2] | None = None,
+        name: str | None = None,
+        on_error: OnError | None = None,
+    ) -> KStream[K, V2]: ...
+    @overload
+    def flat_map_values(
+        self,
+        function: Callable[[K, V], Iterable[V2]],
+        *,
+        with_key: Literal[True],
+        value: SerdeLike[V2] | None = None,
+        name: str | None = None,
+        on_error: OnError | None = None,
+    ) -> KStream[K, V2]: ...
     @answering
     def flat_map_values(
         self,
@@ -151,15 +220,15 @@ class KStream:
     @answering
     def map_values_async(
         self,
-        function: Callable[[Any], Awaitable[Any]],
+        function: Callable[[V], Awaitable[V2]],
         *,
         concurrency: int = 100,
         timeout: Duration = "30s",
         retries: int = 0,
-        value: SerdeLike | None = None,
+        value: SerdeLike[V2] | None = None,
         name: str | None = None,
         on_error: OnError | None = None,
-    ) -> KStream:
+    ) -> KStream[K, V2]:
         """A new value for each record: the awaited `function(value)`. Up to `concurrency` calls run at once, in order.
 
         A call that fails or takes longer than `timeout` is retried `retries` times; then the record fails as in any
@@ -172,7 +241,7 @@ class KStream:
     @answering
     def for_each_async(
         self,
-        function: Callable[[Any, Any], Awaitable[Any]],
+        function: Callable[[K, V], Awaitable[object]],
         *,
         concurrency: int = 100,
         timeout: Duration = "30s",
@@ -208,13 +277,13 @@ class KStream:
     @answering
     def map_batch(
         self,
-        function: Callable[[list[Any], list[Any]], tuple[Iterable[Any], Iterable[Any]]],
+        function: Callable[[list[K], list[V]], tuple[Iterable[K2], Iterable[V2]]],
         *,
-        key: SerdeLike | None = None,
-        value: SerdeLike | None = None,
+        key: SerdeLike[K2] | None = None,
+        value: SerdeLike[V2] | None = None,
         name: str | None = None,
         on_error: OnError | None = None,
-    ) -> KStream:
+    ) -> KStream[K2, V2]:
         """`function(keys, values)` returns the same number of keys and values. Results must not depend on batches."""
         check_function("map_batch", "function(keys, values)", function)
         return self._rekeyed("KSTREAM-MAP-", stateless.map_batch(function), function, key, value, name)
@@ -222,19 +291,19 @@ class KStream:
     @answering
     def map_values_batch(
         self,
-        function: Callable[[list[Any]], Iterable[Any]],
+        function: Callable[[list[V]], Iterable[V2]],
         *,
-        value: SerdeLike | None = None,
+        value: SerdeLike[V2] | None = None,
         name: str | None = None,
         on_error: OnError | None = None,
-    ) -> KStream:
+    ) -> KStream[K, V2]:
         check_function("map_values_batch", "function(values)", function)
         return self._then("KSTREAM-MAPVALUES-", stateless.map_values_batch(function), function, value, name)
 
     # -- several streams
 
     @answering
-    def merge(self, other: KStream, *, name: str | None = None, on_error: OnError | None = None) -> KStream:
+    def merge(self, other: KStream[K, V], *, name: str | None = None, on_error: OnError | None = None) -> KStream[K, V]:
         """The records of both streams. The order within each is kept."""
         if not isinstance(other, KStream):
             raise TopologyError(
@@ -254,12 +323,12 @@ class KStream:
     @answering
     def split(
         self,
-        branches: Mapping[str, Callable[[Any, Any], object]] | Sequence[Callable[[Any, Any], object]],
+        branches: Mapping[str, Callable[[K, V], object]] | Sequence[Callable[[K, V], object]],
         *,
         default: bool | str = False,
         name: str | None = None,
         on_error: OnError | None = None,
-    ) -> dict[str, KStream]:
+    ) -> dict[str, KStream[K, V]]:
         """Send each record to the first branch whose predicate is true; others to the default branch, if there is one.
 
         Names of branches are the keys of the mapping, or positions from "1" on. The default branch is "0", or named by
@@ -274,104 +343,52 @@ class KStream:
         self.graph.process(node, (self.node,), Operator(lambda _: step, stateless=True))
         return {branch: self._branch(node, branch) for branch in names}
 
-    def _branch(self, node: str, branch: str) -> KStream:
+    def _branch(self, node: str, branch: str) -> KStream[K, V]:
         child = valid_name(f"{node}-{branch}", "branch")
         self.graph.process(child, (node,), Operator(lambda _: stateless.each, stateless=True))
         return replace(self, node=child)
 
-    # -- joins; with `with_key` the joiner is called with the key first
-
-    @overload
-    def join(self, other: KStream, joiner: Joiner, **options: Unpack[StreamJoin]) -> KStream: ...
-    @overload
-    def join(self, other: GlobalKTable, key: Joiner, joiner: Joiner, /, **options: Unpack[GlobalJoin]) -> KStream: ...
-    @overload
-    def join(self, other: KTable, joiner: Joiner, **options: Unpack[TableJoin]) -> KStream: ...
-    @answering
-    def join(self, other: Any, *functions: Joiner, **options: Any) -> KStream:
-        """Join each record with what is found for its key: `joiner(value, other)`. Records without a match are dropped.
-
-        With a stream: all pairs of records whose times are at most `within` apart, or whose other time is from `before`
-        earlier to `after` later. With a table: the current row. With a global table: the latest row for the key that
-        `key(key, value)` returns.
-        """
-        return self._joined(other, "inner", functions, options)
-
-    @overload
-    def left_join(self, other: KStream, joiner: Joiner, **options: Unpack[StreamJoin]) -> KStream: ...
-    @overload
-    def left_join(
-        self, other: GlobalKTable, key: Joiner, joiner: Joiner, /, **options: Unpack[GlobalJoin]
-    ) -> KStream: ...
-    @overload
-    def left_join(self, other: KTable, joiner: Joiner, **options: Unpack[TableJoin]) -> KStream: ...
-    @answering
-    def left_join(self, other: Any, *functions: Joiner, **options: Any) -> KStream:
-        """Like `join`, but a record without a match is joined with None; with a stream, when its window closes."""
-        return self._joined(other, "left", functions, options)
-
-    @answering
-    def outer_join(self, other: KStream, joiner: Joiner, **options: Unpack[StreamJoin]) -> KStream:
-        """Like `left_join` with a stream, but records of both sides without a match are joined with None."""
-        return self._joined(other, "outer", (joiner,), dict(options))
-
-    def _joined(self, other: Any, how: How, functions: tuple[Joiner, ...], options: dict[str, Any]) -> KStream:
-        join = _join_with(other)
-        if join is None or (how == "outer" and join.what != "stream"):
-            raise TopologyError(
-                f'"{self.node}" cannot be {how}-joined with {other!r:.80}; join it with a stream or a table'
-            )
-        self.check_same_builder(other)
-        if len(functions) != join.number or not all(map(callable, functions)):
-            raise TopologyError(
-                f'the join of "{self.node}" with a {join.what} takes {join.functions}, not {functions!r:.80}'
-            )
-        with_key = options.get("with_key", False)
-        method = "join" if how == "inner" else f"{how}_join"
-        check_function(method, with_key_or_not("joiner", with_key, "value, other"), functions[-1], with_key=with_key)
-        for key in functions[:-1]:
-            check_function(method, "key(key, value)", key)
-        if unknown := options.keys() - join.options.__annotations__.keys():
-            raise TopologyError(
-                f'the join of "{self.node}" with a {join.what} has no option {", ".join(sorted(unknown))}'
-            )
-        return join.build(self, other, *functions, how, options)
-
     # -- grouping, repartitioning, tables
 
     def group_by_key(
-        self, *, key: SerdeLike | None = None, value: SerdeLike | None = None, name: str | None = None
-    ) -> KGroupedStream:
-        stream = replace(self, key=next_serde(key, self.key, key=True), value=next_serde(value, self.value))
+        self: KStream[K1 | None, V1 | None],
+        *,
+        key: SerdeLike[K1] | None = None,
+        value: SerdeLike[V1] | None = None,
+        name: str | None = None,
+    ) -> KGroupedStream[K1, V]:
+        stream: KStream = replace(self, key=next_serde(key, self.key, key=True), value=next_serde(value, self.value))
         return KGroupedStream(stream, name)
 
     @answering
     def group_by(
-        self,
-        function: Callable[[Any, Any], Any],
+        self: KStream[K, V1 | None],
+        function: Callable[[K, V], K2 | None],
         *,
-        key: SerdeLike | None = None,
-        value: SerdeLike | None = None,
+        key: SerdeLike[K2] | None = None,
+        value: SerdeLike[V1] | None = None,
         name: str | None = None,
         on_error: OnError | None = None,
-    ) -> KGroupedStream:
+    ) -> KGroupedStream[K2, V]:
         """Group by a new key, which `function(key, value)` returns. `name` is the name of the repartition topic."""
         check_function("group_by", "function(key, value)", function)
-        return self.select_key(function, key=key).group_by_key(value=value, name=name)
+        stream: Any = self
+        keyed: KGroupedStream = stream.select_key(function, key=key).group_by_key(value=value, name=name)
+        return keyed
 
     @answering
     def repartition(
-        self,
+        self: KStream[K1 | None, V1 | None],
         *,
-        key: SerdeLike | None = None,
-        value: SerdeLike | None = None,
+        key: SerdeLike[K1] | None = None,
+        value: SerdeLike[V1] | None = None,
         partitions: int | None = None,
-        partitioner: Partitioner | None = None,
+        partitioner: Callable[[str, K, V, int], int | None] | None = None,
         name: str | None = None,
         on_error: OnError | None = None,
-    ) -> KStream:
+    ) -> KStream[K1, V]:
         """Write and read an internal topic, so that equal keys are in one task. Records without a key are dropped."""
-        stream = replace(self, key=next_serde(key, self.key, key=True), value=next_serde(value, self.value))
+        stream: KStream = replace(self, key=next_serde(key, self.key, key=True), value=next_serde(value, self.value))
         base = self.graph.name("KSTREAM-REPARTITION-", name)
         return stream.repartitioned(base, named=name is not None, partitions=partitions, partitioner=partitioner)
 
@@ -402,22 +419,22 @@ class KStream:
 
     @answering
     def to_table(
-        self,
+        self: KStream[K1 | None, V1 | None],
         *,
-        key: SerdeLike | None = None,
-        value: SerdeLike | None = None,
+        key: SerdeLike[K1] | None = None,
+        value: SerdeLike[V1] | None = None,
         versioned: Duration | None = None,
         store: str | None = None,
         name: str | None = None,
         on_error: OnError | None = None,
-    ) -> KTable:
+    ) -> KTable[K1, V1]:
         """Read the stream as a table: the latest value of each key; None deletes. `versioned` keeps this much history.
 
         `store` is the name of a store for its rows, for queries. `name` is the name of the node and of the repartition
         topic.
         """
         node = self.graph.name("KSTREAM-TOTABLE-", name)
-        stream = replace(self, key=next_serde(key, self.key, key=True), value=next_serde(value, self.value))
+        stream: KStream = replace(self, key=next_serde(key, self.key, key=True), value=next_serde(value, self.value))
         kept = self.graph.store_name("KSTREAM-TOTABLE-STATE-STORE-", store)
         if self.key_changed:
             stream = stream.repartitioned(name or node, named=name is not None)
@@ -431,11 +448,11 @@ class KStream:
         self,
         within: Duration,
         *,
-        by: Callable[[Any, Any], Any] = lambda key, value: key,
+        by: Callable[[K, V], Any] = _its_key,
         id: SerdeLike | None = None,
         name: str | None = None,
         on_error: OnError | None = None,
-    ) -> KStream:
+    ) -> KStream[K, V]:
         """Drop a record if one with the same id has a timestamp less than `within` before or after it.
 
         `by(key, value)` returns the id, of type `id`; the default is the key. Records with equal ids must have equal
@@ -448,12 +465,12 @@ class KStream:
 
     @answering
     def to(
-        self,
-        topic: str | Callable[..., str],
+        self: KStream[K1 | None, V1 | None],
+        topic: str | Callable[[K, V, RecordContext], str],
         *,
-        key: SerdeLike | None = None,
-        value: SerdeLike | None = None,
-        partitioner: Partitioner | None = None,
+        key: SerdeLike[K1] | None = None,
+        value: SerdeLike[V1] | None = None,
+        partitioner: Callable[[str, K, V, int], int | None] | None = None,
         name: str | None = None,
         on_error: OnError | None = None,
     ) -> None:
@@ -465,7 +482,7 @@ class KStream:
 
     @answering
     def for_each(
-        self, function: Callable[[Any, Any], object], *, name: str | None = None, on_error: OnError | None = None
+        self, function: Callable[[K, V], object], *, name: str | None = None, on_error: OnError | None = None
     ) -> None:
         check_function("for_each", "function(key, value)", function)
         self._then("KSTREAM-FOREACH-", stateless.peek(function), function, None, name)
@@ -481,39 +498,34 @@ class KStream:
     @answering
     def process(
         self,
-        supplier: Callable[[], Processor],
+        supplier: Callable[[], Processor[K, V, K2, V2]],
         *,
         stores: Iterable[str | StoreSpec] = (),
-        key: SerdeLike | None = None,
-        value: SerdeLike | None = None,
+        key: SerdeLike[K2] | None = None,
+        value: SerdeLike[V2] | None = None,
         name: str | None = None,
         on_error: OnError | None = None,
-    ) -> KStream:
+    ) -> KStream[K2, V2]:
         """Process records with your own processor. `supplier`, usually its class, makes one for each task."""
         check_function("process", "supplier()", supplier)
         node = self._processor("KSTREAM-PROCESSOR-", supplier, stores, name, fixed_key=False)
-        return replace(
-            self,
-            node=node,
-            key=next_serde(key, self.key, key=True),
-            value=next_serde(value, self.value),
-            key_changed=True,
-        )
+        keys, values = next_serde(key, self.key, key=True), next_serde(value, self.value)
+        return KStream(self.graph, node, keys, values, key_changed=True)
 
     @answering
     def process_values(
         self,
-        supplier: Callable[[], Processor],
+        supplier: Callable[[], Processor[K, V, K, V2]],
         *,
         stores: Iterable[str | StoreSpec] = (),
-        value: SerdeLike | None = None,
+        value: SerdeLike[V2] | None = None,
         name: str | None = None,
         on_error: OnError | None = None,
-    ) -> KStream:
+    ) -> KStream[K, V2]:
         """Like `process`, but it cannot change the key, so no repartitioning is needed after it."""
         check_function("process_values", "supplier()", supplier)
         node = self._processor("KSTREAM-PROCESSVALUES-", supplier, stores, name, fixed_key=True)
-        return replace(self, node=node, value=next_serde(value, self.value))
+        return KStream(self.graph, node, self.key, next_serde(value, self.value), self.key_changed)
 
     def _processor(
         self,
@@ -557,29 +569,5 @@ class KStream:
             raise TopologyError(f'"{self.node}" and "{other.node}" come from different builders; use one builder')
 
 
-class _Join(NamedTuple):
-    """How a stream is joined with something, and the functions and options for that."""
-
-    what: str
-    build: Callable[..., KStream]
-    options: type[Any]
-    functions: str
-    number: int
-
-
-def _join_with(other: object) -> _Join | None:
-    match other:
-        case KStream():
-            return _Join("stream", join_streams, StreamJoin, "a joiner", 1)
-        case KTable():
-            return _Join("table", join_stream_table, TableJoin, "a joiner", 1)
-        case GlobalKTable():
-            return _Join(
-                "global table", join_stream_global, GlobalJoin, "a function that gives the key, and a joiner", 2
-            )
-        case _:
-            return None
-
-
-def _numbered(predicates: Sequence[Callable[[Any, Any], object]]) -> dict[str, Callable[[Any, Any], object]]:
+def _numbered(predicates: Sequence[Callable[[K, V], object]]) -> dict[str, Callable[[K, V], object]]:
     return {str(place): predicate for place, predicate in enumerate(predicates, start=1)}

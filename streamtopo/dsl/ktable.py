@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, Literal, overload
 
 from streamtopo.dsl.graph import Graph, next_serde
 from streamtopo.dsl.grouped_table import KGroupedTable
@@ -15,6 +15,8 @@ from streamtopo.dsl.tables.origin import KeptOrigin, Origin, upserted
 from streamtopo.dsl.tables.suppress import Suppressed, suppress
 from streamtopo.errors import TopologyError
 from streamtopo.operators.tables import aggregate_table, conversions
+from streamtopo.processors import ValueTransformer
+from streamtopo.records.type_parameters import K2, V2, V3, K, V
 from streamtopo.serdes import Serde, SerdeLike
 from streamtopo.settings.on_error import OnError
 from streamtopo.steps import StepLike
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class KTable:
+class KTable(Generic[K, V]):
     """Operators return a new table. With `name` its rows are kept in a store of that name, for queries."""
 
     graph: Graph
@@ -48,10 +50,23 @@ class KTable:
         return self.origin.store is not None and self.origin.versioned
 
     @answering
-    def suppress(self, suppressed: Suppressed, *, name: str | None = None, on_error: OnError | None = None) -> KTable:
+    def suppress(
+        self, suppressed: Suppressed, *, name: str | None = None, on_error: OnError | None = None
+    ) -> KTable[K, V]:
         """Hold updates back: `until_window_closes()` or `until_time_limit("5s")`. The last of each key is forwarded."""
         return suppress(self, suppressed, name)
 
+    @overload
+    def to_stream(self, *, name: str | None = None, on_error: OnError | None = None) -> KStream[K, V]: ...
+    @overload
+    def to_stream(
+        self,
+        function: Callable[[K, V], K2],
+        *,
+        key: SerdeLike[K2] | None = None,
+        name: str | None = None,
+        on_error: OnError | None = None,
+    ) -> KStream[K2, V]: ...
     @answering
     def to_stream(
         self,
@@ -75,19 +90,38 @@ class KTable:
 
     @answering
     def filter(
-        self, predicate: Callable[[Any, Any], object], *, name: str | None = None, on_error: OnError | None = None
-    ) -> KTable:
+        self, predicate: Callable[[K, V], object], *, name: str | None = None, on_error: OnError | None = None
+    ) -> KTable[K, V]:
         """The rows for which `predicate(key, value)` is true. A row for which it becomes false is deleted."""
         check_function("KTable.filter", "predicate(key, value)", predicate)
         return filter_table(self, predicate, name, keep=True)
 
     @answering
     def filter_not(
-        self, predicate: Callable[[Any, Any], object], *, name: str | None = None, on_error: OnError | None = None
-    ) -> KTable:
+        self, predicate: Callable[[K, V], object], *, name: str | None = None, on_error: OnError | None = None
+    ) -> KTable[K, V]:
         check_function("KTable.filter_not", "predicate(key, value)", predicate)
         return filter_table(self, predicate, name, keep=False)
 
+    @overload
+    def map_values(
+        self,
+        function: Callable[[V], V2 | None],
+        *,
+        value: SerdeLike[V2] | None = None,
+        name: str | None = None,
+        on_error: OnError | None = None,
+    ) -> KTable[K, V2]: ...
+    @overload
+    def map_values(
+        self,
+        function: Callable[[K, V], V2 | None],
+        *,
+        with_key: Literal[True],
+        value: SerdeLike[V2] | None = None,
+        name: str | None = None,
+        on_error: OnError | None = None,
+    ) -> KTable[K, V2]: ...
     @answering
     def map_values(
         self,
@@ -102,6 +136,25 @@ class KTable:
         check_function("KTable.map_values", with_key_or_not("function", with_key), function, with_key=with_key)
         return map_table(self, function, value, name, with_key=with_key)
 
+    @overload
+    def transform_values(
+        self,
+        transformer: Callable[[K, V | None], V2 | None],
+        *,
+        value: SerdeLike[V2] | None = None,
+        name: str | None = None,
+        on_error: OnError | None = None,
+    ) -> KTable[K, V2]: ...
+    @overload
+    def transform_values(
+        self,
+        transformer: Callable[[], ValueTransformer[K, V, V2]],
+        *,
+        stores: Iterable[str | StoreSpec] = (),
+        value: SerdeLike[V2] | None = None,
+        name: str | None = None,
+        on_error: OnError | None = None,
+    ) -> KTable[K, V2]: ...
     @answering
     def transform_values(
         self,
@@ -123,13 +176,13 @@ class KTable:
     @answering
     def group_by(
         self,
-        function: Callable[[Any, Any], tuple[Any, Any] | None],
+        function: Callable[[K, V], tuple[K2 | None, V2 | None] | None],
         *,
-        key: SerdeLike | None = None,
-        value: SerdeLike | None = None,
+        key: SerdeLike[K2] | None = None,
+        value: SerdeLike[V2] | None = None,
         name: str | None = None,
         on_error: OnError | None = None,
-    ) -> KGroupedTable:
+    ) -> KGroupedTable[K2, V2]:
         """Group by a new key: `function(key, value)` returns key and value. `name` names the repartition topic."""
         check_function("KTable.group_by", "function(key, value)", function)
         self.origin.send_old(keep=True)
@@ -142,6 +195,39 @@ class KTable:
 
     # -- joins
 
+    @overload
+    def join(
+        self,
+        other: KTable[K, V2],
+        joiner: Callable[[V, V2], V3 | None],
+        *,
+        value: SerdeLike[V3] | None = None,
+        name: str | None = None,
+        on_error: OnError | None = None,
+    ) -> KTable[K, V3]: ...
+    @overload
+    def join(
+        self,
+        other: KTable[K2, V2],
+        joiner: Callable[[V, V2], V3 | None],
+        *,
+        foreign_key: Callable[[V], K2 | None],
+        value: SerdeLike[V3] | None = None,
+        name: str | None = None,
+        on_error: OnError | None = None,
+    ) -> KTable[K, V3]: ...
+    @overload
+    def join(
+        self,
+        other: KTable[K2, V2],
+        joiner: Callable[[V, V2], V3 | None],
+        *,
+        foreign_key: Callable[[K, V], K2 | None],
+        with_key: Literal[True],
+        value: SerdeLike[V3] | None = None,
+        name: str | None = None,
+        on_error: OnError | None = None,
+    ) -> KTable[K, V3]: ...
     @answering
     def join(
         self,
@@ -164,6 +250,39 @@ class KTable:
             return self._joined(other, joiner, table_join.INNER, value, name)
         return self._joined_by(other, joiner, _of_both(foreign_key, with_key), value, name, left=False)
 
+    @overload
+    def left_join(
+        self,
+        other: KTable[K, V2],
+        joiner: Callable[[V, V2 | None], V3 | None],
+        *,
+        value: SerdeLike[V3] | None = None,
+        name: str | None = None,
+        on_error: OnError | None = None,
+    ) -> KTable[K, V3]: ...
+    @overload
+    def left_join(
+        self,
+        other: KTable[K2, V2],
+        joiner: Callable[[V, V2 | None], V3 | None],
+        *,
+        foreign_key: Callable[[V], K2 | None],
+        value: SerdeLike[V3] | None = None,
+        name: str | None = None,
+        on_error: OnError | None = None,
+    ) -> KTable[K, V3]: ...
+    @overload
+    def left_join(
+        self,
+        other: KTable[K2, V2],
+        joiner: Callable[[V, V2 | None], V3 | None],
+        *,
+        foreign_key: Callable[[K, V], K2 | None],
+        with_key: Literal[True],
+        value: SerdeLike[V3] | None = None,
+        name: str | None = None,
+        on_error: OnError | None = None,
+    ) -> KTable[K, V3]: ...
     @answering
     def left_join(
         self,
@@ -185,13 +304,13 @@ class KTable:
     @answering
     def outer_join(
         self,
-        other: KTable,
-        joiner: Callable[[Any, Any], Any],
+        other: KTable[K, V2],
+        joiner: Callable[[V | None, V2 | None], V3 | None],
         *,
-        value: SerdeLike | None = None,
+        value: SerdeLike[V3] | None = None,
         name: str | None = None,
         on_error: OnError | None = None,
-    ) -> KTable:
+    ) -> KTable[K, V3]:
         """All rows of both tables. `joiner` gets None for a missing row."""
         _check_joiner("KTable.outer_join", joiner)
         return self._joined(other, joiner, table_join.OUTER, value, name)

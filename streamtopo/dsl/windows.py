@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, overload
 
 from streamtopo.aggregators import Aggregator
-from streamtopo.dsl.aggregators import check_aggregation, not_given, with_finish
+from streamtopo.dsl.aggregators import Initializer, check_aggregation, not_given, with_finish
 from streamtopo.dsl.graph import ClosingTime, Graph, next_serde
 from streamtopo.dsl.ktable import KTable
 from streamtopo.dsl.tables.origin import KeptOrigin
@@ -19,6 +19,7 @@ from streamtopo.operators.windows.session_windows import session_windows
 from streamtopo.operators.windows.shared import Aggregation, counting, reducing, stream_time_clocks
 from streamtopo.operators.windows.sliding_windows import sliding_windows
 from streamtopo.operators.windows.time_windows import time_windows
+from streamtopo.records.type_parameters import V1, A, K, V
 from streamtopo.serdes import INT, Serde, SerdeLike
 from streamtopo.serdes.windowed import windowed_key, windowed_key_in_store
 from streamtopo.settings.durations import Duration, milliseconds
@@ -31,7 +32,7 @@ from streamtopo.topology.functions import check_function
 from streamtopo.topology.names import valid_name
 from streamtopo.topology.nodes import SinkNode
 from streamtopo.topology.operator import Bindings, Operator, StillOpen, Timing
-from streamtopo.windows import AlignedWindows, SessionWindows, SlidingWindows, Windows, WindowsByStart
+from streamtopo.windows import AlignedWindows, SessionWindows, SlidingWindows, Windowed, Windows, WindowsByStart
 
 if TYPE_CHECKING:
     from streamtopo.dsl.grouped import KGroupedStream
@@ -41,7 +42,7 @@ EMITS = ("on_update", "on_close")
 
 
 @dataclass(frozen=True)
-class _Windowed:
+class _Windowed(Generic[K, V]):
     """`on_close` forwards each row once, when its window closes; `on_update` whenever it changes."""
 
     grouped: KGroupedStream
@@ -56,19 +57,19 @@ class _Windowed:
     @answering
     def count(
         self, *, name: str | None = None, on_error: OnError | None = None, retention: Duration | None = None
-    ) -> KTable:
+    ) -> KTable[Windowed[K], int]:
         """The number of records of each key in each window."""
         return self._table("KSTREAM-AGGREGATE-", counting(), INT, name, retention)
 
     @answering
     def reduce(
         self,
-        reducer: Callable[[Any, Any], Any],
+        reducer: Callable[[V, V], V],
         *,
         name: str | None = None,
         on_error: OnError | None = None,
         retention: Duration | None = None,
-    ) -> KTable:
+    ) -> KTable[Windowed[K], V]:
         """`reducer(row, value)` returns the new row for each record. The first value in a window is its first row."""
         check_function("reduce", "reducer(row, value)", reducer, returns="row")
         return self._table("KSTREAM-REDUCE-", reducing(reducer), self.grouped.stream.value, name, retention, reducer)
@@ -92,12 +93,43 @@ class _Windowed:
         return rows.table(graph, node, (parent.node,), aggregation, origin, late=late, function=function)
 
 
-class TimeWindowedKStream(_Windowed):
+class TimeWindowedKStream(_Windowed[K, V]):
     """Rows have keys `Windowed(key, start, end)`. Records for closed windows are dropped and counted."""
 
-    @answering
+    @overload
     def aggregate(
         self,
+        init: Initializer[A],
+        adder: Callable[[K, V, A], A | None],
+        *,
+        value: SerdeLike[A] | None = None,
+        name: str | None = None,
+        on_error: OnError | None = None,
+        retention: Duration | None = None,
+    ) -> KTable[Windowed[K], A]: ...
+    @overload
+    def aggregate(
+        self,
+        init: Initializer[None],
+        adder: Callable[[K, V, A | None], A | None],
+        *,
+        value: SerdeLike[A] | None = None,
+        name: str | None = None,
+        on_error: OnError | None = None,
+        retention: Duration | None = None,
+    ) -> KTable[Windowed[K], A]: ...
+    @overload
+    def aggregate(
+        self: TimeWindowedKStream[K, V1 | None],
+        init: Aggregator[V1, A],
+        *,
+        name: str | None = None,
+        on_error: OnError | None = None,
+        retention: Duration | None = None,
+    ) -> KTable[Windowed[K], A]: ...
+    @answering
+    def aggregate(
+        self: Any,
         init: Callable[[], Any] | Aggregator,
         adder: Callable[[Any, Any, Any], Any] = not_given,
         *,
@@ -105,7 +137,7 @@ class TimeWindowedKStream(_Windowed):
         name: str | None = None,
         on_error: OnError | None = None,
         retention: Duration | None = None,
-    ) -> KTable:
+    ) -> Any:
         """`adder(key, value, row)` returns the new row for each record, starting with `init()`. None deletes the row.
 
         Or use a ready-made aggregator from `streamtopo.aggregators`: `aggregate(mean())`.
@@ -118,12 +150,45 @@ class TimeWindowedKStream(_Windowed):
         return self._table("KSTREAM-AGGREGATE-", Aggregation(init, (adder,)), serde, name, retention, adder)
 
 
-class SessionWindowedKStream(_Windowed):
+class SessionWindowedKStream(_Windowed[K, V]):
     """Rows have keys `Windowed(key, start, end)`. A session that grows is deleted, and put again with its new times."""
 
-    @answering
+    @overload
     def aggregate(
         self,
+        init: Initializer[A],
+        adder: Callable[[K, V, A], A | None],
+        merger: Callable[[K, A, A], A | None],
+        *,
+        value: SerdeLike[A] | None = None,
+        name: str | None = None,
+        on_error: OnError | None = None,
+        retention: Duration | None = None,
+    ) -> KTable[Windowed[K], A]: ...
+    @overload
+    def aggregate(
+        self,
+        init: Initializer[None],
+        adder: Callable[[K, V, A | None], A | None],
+        merger: Callable[[K, A | None, A | None], A | None],
+        *,
+        value: SerdeLike[A] | None = None,
+        name: str | None = None,
+        on_error: OnError | None = None,
+        retention: Duration | None = None,
+    ) -> KTable[Windowed[K], A]: ...
+    @overload
+    def aggregate(
+        self: SessionWindowedKStream[K, V1 | None],
+        init: Aggregator[V1, A],
+        *,
+        name: str | None = None,
+        on_error: OnError | None = None,
+        retention: Duration | None = None,
+    ) -> KTable[Windowed[K], A]: ...
+    @answering
+    def aggregate(
+        self: Any,
         init: Callable[[], Any] | Aggregator,
         adder: Callable[[Any, Any, Any], Any] = not_given,
         merger: Callable[[Any, Any, Any], Any] = not_given,
@@ -132,7 +197,7 @@ class SessionWindowedKStream(_Windowed):
         name: str | None = None,
         on_error: OnError | None = None,
         retention: Duration | None = None,
-    ) -> KTable:
+    ) -> Any:
         """`merger(key, row, session)` merges rows, starting with `init()`; `adder(key, value, row)` adds the record.
 
         Or use a ready-made aggregator from `streamtopo.aggregators`: `aggregate(mean())`.
@@ -253,8 +318,8 @@ def _divided(table: KTable, late: _LateTopic) -> KTable:
 
 
 def windowed(
-    grouped: KGroupedStream, windows: Windows, emit: str, on_late: str | None
-) -> TimeWindowedKStream | SessionWindowedKStream:
+    grouped: KGroupedStream[K, V], windows: Windows, emit: str, on_late: str | None
+) -> TimeWindowedKStream[K, V] | SessionWindowedKStream[K, V]:
     if emit not in EMITS:
         raise TopologyError(f'emit={emit!r} is not known; give "on_update" or "on_close"')
     check_windows(windows)

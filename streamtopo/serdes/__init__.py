@@ -10,9 +10,10 @@ import types
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, TypeAlias
 
 from streamtopo.errors import SerdeError, StreamtopoError, TopologyError, faults, safely
+from streamtopo.records.type_parameters import T
 from streamtopo.row_calls import in_parts
 from streamtopo.serdes.checks import Fit, Look, check_returned, checker
 from streamtopo.serdes.exact_json import OPTIONS, SORTED, TEXT_KEYS, dumps, dumps_column, loads, loads_column
@@ -25,12 +26,12 @@ _FEW = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Serde:
+class Serde(Generic[T]):
     """`encode` and `decode` never get None: it is the null of the log, and a tombstone in a table."""
 
     name: str
-    encode: Callable[[Any], bytes]
-    decode: Callable[[bytes], Any]
+    encode: Callable[[T], bytes]
+    decode: Callable[[bytes], T]
     mutable: bool = True
     """Values can be changed in place, so they are copied before they are shared."""
     exact: bool = False
@@ -88,7 +89,9 @@ class Serde:
         return explained
 
 
-SerdeLike = Serde | type[Any] | types.GenericAlias | types.UnionType
+SerdeOrClass: TypeAlias = Serde[T] | type[T]
+SerdeLike: TypeAlias = SerdeOrClass[T] | types.UnionType
+"""How values become bytes: by a serde, or by their type."""
 
 
 def identity_of(serde: Serde) -> Convert:
@@ -110,14 +113,15 @@ def encoded(serde: Serde, column: list[Any], what: str) -> list[bytes | None]:
         ) from error
 
 
-def serde_of(spec: Any, *, key: bool = False) -> Serde:
+def serde_of(spec: SerdeLike[T], *, key: bool = False) -> Serde[T]:
     """The serde for a type; with `key`, JSON is written with sorted names, so equal keys get equal bytes."""
     if isinstance(spec, Serde):
         return spec
+    kind: Any = spec
     try:
-        return _serde_of_type(spec, key)
+        return _serde_of_type(kind, key)
     except TypeError:  # an unhashable annotation, such as Literal[[]]
-        return _serde_of_type.__wrapped__(spec, key)
+        return _serde_of_type.__wrapped__(kind, key)
 
 
 @functools.cache
@@ -369,7 +373,7 @@ def _msgspec(kind: Any, key: bool) -> Serde:
     return _foreign(kind, json.Encoder(order="sorted" if key else None).encode, json.Decoder(kind).decode)
 
 
-STR = Serde(
+STR: Serde[str] = Serde(
     "str",
     _encoder(str, str.encode),
     _decoder(bytes.decode, "not UTF-8"),
@@ -379,7 +383,7 @@ STR = Serde(
     fast_decode=lambda column: list(map(bytes.decode, column)),
     kind=str,
 )
-BYTES = Serde(
+BYTES: Serde[bytes] = Serde(
     "bytes",
     _encoder(bytes, bytes),
     bytes,

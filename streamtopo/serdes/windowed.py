@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from streamtopo.errors import SerdeError
+from streamtopo.records.type_parameters import T
 from streamtopo.serdes import Serde, SerdeLike, serde_of
 from streamtopo.settings.durations import Duration, milliseconds
 from streamtopo.windows import FOREVER, Windowed
@@ -23,7 +24,7 @@ _REMEMBERED = 1000
 """The number of starts of windows whose bytes are cached: many keys have windows with the same start."""
 
 
-def time_windowed(key: SerdeLike, size: Duration) -> Serde:
+def time_windowed(key: SerdeLike[T], size: Duration) -> Serde[Windowed[T]]:
     """The serde of keys, on topics, of time windows of this size or sliding windows with this difference."""
     return _time_windowed(serde_of(key, key=True), milliseconds(size))
 
@@ -33,7 +34,7 @@ def _time_windowed(key: Serde, size: int) -> Serde:
     return _windowed("time-windowed", key, _START, _starts, _ending(size))
 
 
-def session_windowed(key: SerdeLike) -> Serde:
+def session_windowed(key: SerdeLike[T]) -> Serde[Windowed[T]]:
     """The serde of keys of session windows, on topics and in stores."""
     return _session_windowed(serde_of(key, key=True))
 

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar, cast
 
 from streamtopo.settings.on_error import policy_of
 
-P = ParamSpec("P")
-R = TypeVar("R")
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 
-def answering(method: Callable[P, R]) -> Callable[P, R]:
+def answering(method: Method) -> Method:
     """All nodes that a call of the method adds get its `on_error`; the method itself does not see it."""
 
     @functools.wraps(method)
-    def answered(*arguments: P.args, **options: P.kwargs) -> R:
-        given: Any = options.pop("on_error", None)
+    def answered(*arguments: Any, **options: Any) -> Any:
+        given = options.pop("on_error", None)
         if given is None:
             return method(*arguments, **options)
-        owner: Any = arguments[0]
+        owner = arguments[0]
         topology = owner.graph.topology if hasattr(owner, "graph") else owner
         with topology.with_answer(policy_of(given)):
             return method(*arguments, **options)
 
-    return answered
+    return cast(Method, answered)

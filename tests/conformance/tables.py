@@ -40,15 +40,15 @@ def _to_stream(_: Steps, table: KTable, step: Step) -> KStream:
 
 
 def _join_tables(steps: Steps, table: KTable, step: Step) -> KTable:
-    joins = {"inner": table.join, "left": table.left_join, "outer": table.outer_join}
+    joins: dict[str, Any] = {"inner": table.join, "left": table.left_join, "outer": table.outer_join}
     joiner = function(step["joiner"])
     joined: KTable = joins[step["kind"]](steps.results[step["other"]], joiner, value=ANY, name=step.get("store"))
     return joined
 
 
 def _fk_join(steps: Steps, table: KTable, step: Step) -> KTable:
-    join = {"inner": table.join, "left": table.left_join}[step["kind"]]
-    return join(
+    join: Any = {"inner": table.join, "left": table.left_join}[step["kind"]]
+    joined: KTable = join(
         steps.results[step["other"]],
         function(step["joiner"]),
         foreign_key=function(step["fk_fn"]),
@@ -56,6 +56,7 @@ def _fk_join(steps: Steps, table: KTable, step: Step) -> KTable:
         value=ANY,
         name=step.get("store"),
     )
+    return joined
 
 
 def _group_by(_: Steps, table: KTable, step: Step) -> KGroupedTable:

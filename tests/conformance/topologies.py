@@ -193,7 +193,7 @@ def _repartition(stream: KStream, step: Step) -> KStream:
 def _to(steps: Steps, stream: KStream, step: Step) -> None:
     """Write captured rows too, and read them back from the topic."""
     if "topic_fn" in step:
-        stream.to(lambda key, value, context: f"{context.metadata.topic}-{s(key)}-{s(value)[0]}")
+        stream.to(lambda key, value, context: f"{context.metadata and context.metadata.topic}-{s(key)}-{s(value)[0]}")
         return
     if step.get("capture", True):
         steps.captured.add(step["topic"])

@@ -213,7 +213,7 @@ def function_parameters() -> Iterator[str]:
     for owner in CLASSES:
         for name, method in getmembers(owner, callable):
             for parameter in [] if name.startswith("_") else signature(method).parameters.values():
-                if re.search("Callable|Joiner|Transform|Partitioner|TimestampLike", str(parameter.annotation)):
+                if re.search("Callable|Initializer|Transform|Partitioner|TimestampLike", str(parameter.annotation)):
                     yield f"{owner.__name__}.{name} {parameter.name}"
 
 
@@ -314,7 +314,7 @@ def test_what_the_error_says(function: Any, said: str) -> None:
 
 def test_with_key_that_is_not_needed() -> None:
     with pytest.raises(TopologyError, match=r"calls function\(key, value\), .* takes one; leave out with_key=True"):
-        table().map_values(lambda value: value, with_key=True)
+        table().map_values(lambda value: value, with_key=True)  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize(
@@ -398,7 +398,9 @@ def test_none_that_is_written_out_and_functions_in_c() -> None:
     [
         lambda: grouped_stream().aggregate(list, lambda key, value, row: row.append(value), value=list),
         lambda: in_windows().aggregate(list, lambda key, value, row: row.append(value), value=list),
-        lambda: in_sessions().aggregate(list, lambda key, value, row: row.append(value), add, value=list),
+        lambda: in_sessions().aggregate(
+            list, lambda key, value, row: row.append(value), lambda key, row, session: row, value=list
+        ),
     ],
 )
 def test_a_row_that_is_changed_in_place_and_not_returned_is_reported_once(

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from streamtopo import KStream, KTable, Processor, ProcessorContext, Record, StreamsBuilder, Topology, key_value_store
 from streamtopo.testing import DriverRecord
 from tests.exactness.windows import cogrouped, grouped_again, held_back, windowed
+from tests.in_place import added
 
 OUTPUTS = ("out-1", "out-2")
 GROUPED = tuple(f"grouped-s{number}" for number in range(5))
@@ -74,9 +75,7 @@ def aggregated(stream: KStream, draw: Callable[[Any], Any], name: str) -> KStrea
         case "reduce":
             return grouped.reduce(lambda row, value: row.extend(value[:1]) or row, name=name).to_stream()
         case _:
-            return grouped.aggregate(
-                lambda: [], lambda _, value, row: row.append(value[0]) or row, name=name
-            ).to_stream()
+            return grouped.aggregate(lambda: [], lambda _, value, row: added(row, [value[0]]), name=name).to_stream()
 
 
 def step(stream: KStream, streams: list[KStream], draw: Callable[[Any], Any], name: str) -> list[KStream]:
@@ -130,9 +129,7 @@ def joined(join: str, stream: KStream, streams: list[KStream], draw: Callable[[A
             other = draw(st.sampled_from([table.to_stream(), stream, *streams]))
             return [table.to_stream(), other.left_join(table, pair)]
         case "join aggregate":
-            table = stream.group_by_key().aggregate(
-                lambda: [], lambda _, value, row: row.append(value[0]) or row, name=name
-            )
+            table = stream.group_by_key().aggregate(lambda: [], lambda _, value, row: added(row, [value[0]]), name=name)
             other = draw(st.sampled_from([table.to_stream(), stream, *streams]))
             return [table.to_stream(), other.join(table, pair)]
         case "join versions":
@@ -173,7 +170,7 @@ def tables_joined(left: KTable, right: KTable, draw: Callable[[Any], Any], name:
             case "transform":
                 left = left.transform_values(lambda key, value: value and [key, *value], name=kept)
             case kind:
-                joins = {"inner": left.join, "left": left.left_join, "outer": left.outer_join}
+                joins: dict[str, Any] = {"inner": left.join, "left": left.left_join, "outer": left.outer_join}
                 left = joins[kind](right, both, name=kept)
     if draw(st.booleans()):
         grouped_again(left, lambda key, value: (key, [len(str(value))]), name)

@@ -27,7 +27,7 @@ class Sent(NamedTuple):
 def joined(how: str, before: int = BEFORE, after: int = AFTER, grace: int = GRACE) -> Topology:
     builder = StreamsBuilder("joined")
     left, right = (builder.stream(topic, key=str, value=list) for topic in ("left", "right"))
-    join = {"inner": left.join, "left": left.left_join, "outer": left.outer_join}[how]
+    join: Any = {"inner": left.join, "left": left.left_join, "outer": left.outer_join}[how]
     join(right, pair, before=before, after=after, grace=grace).to("out")
     return builder.build()
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from streamtopo import Processor, ProcessorContext, Record, StreamsBuilder, key_value_store
 from streamtopo.testing import Driver
+from tests.in_place import added
 
 GROWING = [[1], [1, 2], [1, 2, 3]]
 
@@ -16,7 +18,7 @@ GROWING = [[1], [1, 2], [1, 2, 3]]
 def test_an_aggregator_that_appends_in_place(chunk: int) -> None:
     builder = StreamsBuilder("mutable")
     grouped = builder.stream("in", key=str, value=int).group_by_key()
-    rows = grouped.aggregate(list, lambda key, value, row: row.append(value) or row, value=list, name="rows")
+    rows = grouped.aggregate(list, lambda key, value, row: added(row, [value]), value=list, name="rows")
     rows.to_stream().to("out")
     driver = Driver(builder.build(), chunk=chunk)
     driver.send_all([("in", "k", value, 0, -1, ()) for value in (1, 2, 3)])  # type: ignore[misc]
@@ -27,7 +29,7 @@ def test_an_aggregator_whose_first_row_is_always_the_same_object() -> None:
     shared: list[int] = []
     builder = StreamsBuilder("mutable")
     grouped = builder.stream("in", key=str, value=int).group_by_key()
-    grouped.aggregate(lambda: shared, lambda _, value, row: row.append(value) or row, value=list).to_stream().to("out")
+    grouped.aggregate(lambda: shared, lambda _, value, row: added(row, [value]), value=list).to_stream().to("out")
     driver = Driver(builder.build())
     driver.send("in", 1, key="a")
     driver.send("in", 2, key="b")
@@ -37,7 +39,7 @@ def test_an_aggregator_whose_first_row_is_always_the_same_object() -> None:
 def test_a_reducer_that_extends_in_place() -> None:
     builder = StreamsBuilder("mutable")
     stream = builder.stream("in", key=str, value=list)
-    stream.group_by_key().reduce(lambda row, value: row.extend(value) or row, name="rows").to_stream().to("out")
+    stream.group_by_key().reduce(lambda row, value: added(row, value), name="rows").to_stream().to("out")
     stream.to("same")
     driver = Driver(builder.build())
     driver.send_all([("in", "k", [value], 0, -1, ()) for value in (1, 2, 3)])  # type: ignore[misc]
@@ -50,9 +52,9 @@ def test_with_the_cache_each_commit_forwards_a_value_of_its_own() -> None:
     rows = (
         builder.stream("in", key=str, value=int)
         .group_by_key()
-        .aggregate(list, lambda key, value, row: row.append(value) or row, value=list, name="rows")
+        .aggregate(list, lambda key, value, row: added(row, [value]), value=list, name="rows")
     )
-    rows.to_stream().map_values(lambda row: row.append("seen downstream") or row).to("out")
+    rows.to_stream().map_values(lambda row: added(row, ["seen downstream"])).to("out")
     driver = Driver(builder.build(), cache=100_000)
     for value in (1, 2, 3):
         driver.send("in", value, key="k")
@@ -60,11 +62,20 @@ def test_with_the_cache_each_commit_forwards_a_value_of_its_own() -> None:
     assert driver.store("rows").get("k") == [1, 2, 3]
 
 
+def appending(name: str) -> Callable[[list[Any]], list[Any]]:
+    return lambda value: added(value, [name])
+
+
+def emptied(_: object, value: list[Any]) -> bool:
+    value.clear()
+    return True
+
+
 def test_branches_that_change_the_value_in_place() -> None:
     builder = StreamsBuilder("mutable")
     stream = builder.stream("in", value=list)
     for name in ("a", "b", "c"):
-        stream.map_values(lambda value, name=name: value.append(name) or value).to("out")
+        stream.map_values(appending(name)).to("out")
     stream.to("out")
     driver = Driver(builder.build())
     driver.send("in", [])
@@ -74,8 +85,8 @@ def test_branches_that_change_the_value_in_place() -> None:
 def test_a_filter_that_changes_its_row_affects_no_other_step() -> None:
     builder = StreamsBuilder("mutable")
     stream = builder.stream("in", value=list)
-    stream.filter(lambda _, value: value.clear() or True).to("emptied")
-    stream.merge(stream).map_values(lambda value: value.append("x") or value).to("out")
+    stream.filter(emptied).to("emptied")
+    stream.merge(stream).map_values(lambda value: added(value, ["x"])).to("out")
     driver = Driver(builder.build())
     driver.send("in", [1])
     assert [value for _, value in driver.read("out")] == [[1, "x"], [1, "x"]]

@@ -12,6 +12,7 @@ from streamtopo import Processor, ProcessorContext, Record, StreamsBuilder, Stre
 from streamtopo.errors import StepError, TopologyError
 from streamtopo.logs import Topic
 from streamtopo.testing import Driver, DriverRecord
+from tests.in_place import added
 
 
 def sent(*values: Any, key: Any = None) -> list[DriverRecord]:
@@ -152,9 +153,7 @@ def test_the_same_object_in_several_rows() -> None:
 
     builder = StreamsBuilder("odd")
     stream = builder.stream("in", value=list)
-    stream.flat_map_values(lambda value: [value, value]).map_values(lambda value: value.append("x") or value).to(
-        "twice"
-    )
+    stream.flat_map_values(lambda value: [value, value]).map_values(lambda value: added(value, ["x"])).to("twice")
     stream.flat_map_values(growing).to("growing")
     driver = Driver(builder.build())
     driver.send("in", [1, 2])

@@ -27,7 +27,7 @@ def pair(left: Any, right: Any) -> list[Any]:
 
 
 def joined(kind: str, left: KTable, right: KTable, **options: Any) -> KTable:
-    joins = {"inner": left.join, "left": left.left_join, "outer": left.outer_join}
+    joins: dict[str, Any] = {"inner": left.join, "left": left.left_join, "outer": left.outer_join}
     table: KTable = joins[kind](right, pair, value=list, **options)
     return table
 

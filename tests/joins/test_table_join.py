@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from streamtopo import StreamsBuilder
@@ -40,7 +42,8 @@ def test_unsuitable_tables_are_refused() -> None:
     with pytest.raises(TopologyError, match=r"keys of different types: str and int.*foreign_key="):
         scores(builder).join(numbers, max)
     with pytest.raises(TopologyError, match="a table can only be joined with a table"):
-        scores(builder).left_join(builder.stream("words", key=str), max)  # type: ignore[arg-type]
-    for foreign_key in (None, lambda score: score):
+        scores(builder).left_join(builder.stream("words", key=str), max)  # type: ignore[call-overload]
+    options: list[dict[str, Any]] = [{}, {"foreign_key": lambda score: score}]
+    for option in options:
         with pytest.raises(TopologyError, match="different builders"):
-            scores(builder).left_join(scores(other), max, foreign_key=foreign_key)
+            scores(builder).left_join(scores(other), max, **option)

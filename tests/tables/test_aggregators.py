@@ -57,7 +57,7 @@ def test_each_aggregator(aggregator: Aggregator, expected: list[Any], session: A
 
 def test_the_value_to_aggregate_and_the_value_to_compare() -> None:
     assert results(aggregators.sum(lambda value: int(value), value=int), 1.5, 2.5) == [1, 3]
-    ranked = top_k(2, lambda value: [value, "x"], by=lambda pair: -pair[0])
+    ranked: Aggregator = top_k(2, lambda value: [value, "x"], by=lambda pair: -pair[0])
     assert results(ranked, 3.0, 1.0, 2.0)[-1] == [[1.0, "x"], [2.0, "x"]]
 
 
@@ -125,9 +125,9 @@ def test_errors_name_the_mistake() -> None:
     grouped = StreamsBuilder("ready").stream("in", key=str, value=float).group_by_key()
     for aggregated in (grouped, grouped.windowed_by(Windows.tumbling("1s"))):
         with pytest.raises(TopologyError, match=r"no adder; give aggregate\(init, adder\)"):
-            aggregated.aggregate(lambda: 0.0)
+            aggregated.aggregate(lambda: 0.0)  # type: ignore[call-overload]
     with pytest.raises(TopologyError, match=r"no merger; give aggregate\(init, adder, merger\)"):
-        grouped.windowed_by(Windows.session("1s")).aggregate(lambda: 0.0, lambda key, value, row: row + value)
+        grouped.windowed_by(Windows.session("1s")).aggregate(lambda: 0.0, lambda key, value, row: row + value)  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize("cache", [0, 1 << 20])

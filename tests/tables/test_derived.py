@@ -7,6 +7,7 @@ import pytest
 from streamtopo import StreamsBuilder
 from streamtopo.records import OUTDATED, Chunk
 from streamtopo.testing import Driver, DriverRecord
+from tests.in_place import added
 from tests.tables.scores import run, scores
 
 
@@ -30,9 +31,9 @@ def test_functions_are_not_called_without_a_row_but_transformers_are() -> None:
 def test_a_function_that_changes_values_in_place_does_not_change_the_table(chunk: int) -> None:
     builder = StreamsBuilder("app")
     lists = builder.table("scores", key=str, value=list, name="lists")
-    longer = lists.map_values(lambda row: row.append("mapped") or row, name="longer")
-    longer.group_by(lambda key, row: (row.append("grouped") or key, row)).reduce(
-        lambda row, value: row.append("added") or row, lambda row, value: row.append("removed") or row, name="reduced"
+    longer = lists.map_values(lambda row: added(row, ["mapped"]), name="longer")
+    longer.group_by(lambda key, row: (added(row, ["grouped"]) and key, row)).reduce(
+        lambda row, value: added(row, ["added"]), lambda row, value: added(row, ["removed"]), name="reduced"
     )
     driver = Driver(builder.build(), chunk=chunk)
     driver.send_all(DriverRecord("scores", "k", [value], value) for value in (1, 2))

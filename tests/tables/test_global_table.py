@@ -16,6 +16,7 @@ from streamtopo.logs.memory import MemoryLog
 from streamtopo.records import Columns, TopicPartition
 from streamtopo.stores.backends.memory import MemoryStore
 from streamtopo.testing import Driver
+from tests.in_place import added
 
 
 def orders(*, left: bool = False) -> Topology:
@@ -80,7 +81,7 @@ def test_a_joiner_that_changes_a_row_changes_a_copy() -> None:
     builder = StreamsBuilder("mutable")
     table = builder.global_table("rows", key=str, value=list)
     stream = builder.stream("in", key=str, value=str)
-    stream.join(table, lambda key, _: key, lambda value, row: row.append(value) or row, value=list).to("out")
+    stream.join(table, lambda key, _: key, lambda value, row: added(row, [value]), value=list).to("out")
     driver = Driver(builder.build())
     driver.send("rows", [1], key="a")
     for value in "xy":

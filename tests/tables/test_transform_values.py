@@ -62,7 +62,7 @@ def test_transformers_that_forward_or_cannot_be_called_twice_are_refused() -> No
     with pytest.raises(TopologyError, match=r"keeps no rows.*name="):
         table.join(scores(builder), lambda one, other: one)
     with pytest.raises(TopologyError, match="a function cannot use them"):
-        scores(builder).transform_values(lambda key, value: value, stores=[key_value_store("some")])
+        scores(builder).transform_values(lambda key, value: value, stores=[key_value_store("some")])  # type: ignore[arg-type, misc]
     table.to_stream().to("out")
     with pytest.raises(StepError, match="the transformer forwarded a record"):
         run(builder, ("a", 1))

@@ -91,7 +91,7 @@ def test_invalid_arguments_are_refused() -> None:
     with pytest.raises(TopologyError, match="invalid='sometimes'"):
         Timestamp("at", invalid="sometimes")  # type: ignore[arg-type]
     with pytest.raises(TopologyError, match="gives no timestamps"):
-        StreamsBuilder("times").stream("in", timestamp=5)  # type: ignore[arg-type]
+        StreamsBuilder("times").stream("in", timestamp=5)  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize("take", ["at", lambda key, value: value["at"], lambda key, value, times: value["at"]])

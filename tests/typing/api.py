@@ -53,14 +53,14 @@ def every_type(builder: StreamsBuilder) -> None:
     builder.stream("j", value=LINES)
 
 
-def stateless(orders: KStream) -> None:
+def stateless(orders: KStream[str, Order]) -> None:
     def customer(key: str, order: Order) -> str:
         return order.customer
 
     def large(key: str, order: Order) -> bool:
         return order.cents > 100_00
 
-    assert_type(orders.select_key(customer, key=str), KStream)
+    assert_type(orders.select_key(customer, key=str), KStream[str, Order])
     orders.map(lambda key, order: (order.customer, order.cents), key=str, value=int)
     orders.map_values(lambda order: order.cents, value=int, name="cents")
     orders.map_values(lambda key, order: f"{key}: {order}", with_key=True, value=str)
@@ -69,23 +69,23 @@ def stateless(orders: KStream) -> None:
     orders.map_values_batch(lambda values: [value.cents for value in values], value=int)
     orders.filter(large).filter_not(large).peek(print).for_each(print)
     branches = orders.split({"large": large}, default="small")
-    assert_type(branches, dict[str, KStream])
+    assert_type(branches, dict[str, KStream[str, Order]])
     branches["large"].to("large", partitioner=lambda topic, key, value, count: 0)
     branches["small"].to(lambda key, order, context: f"small-{context.timestamp % 2}", value=Order)
     orders.repartition(partitions=4, name="spread").print(label="spread")
 
 
-def tables(orders: KStream) -> None:
+def tables(orders: KStream[str, Order]) -> None:
     grouped = orders.group_by(lambda key, order: order.customer, key=str)
-    assert_type(grouped, KGroupedStream)
-    assert_type(grouped.count(name="orders"), KTable)
+    assert_type(grouped, KGroupedStream[str, Order])
+    assert_type(grouped.count(name="orders"), KTable[str, int])
     grouped.reduce(lambda largest, order: max(largest, order, key=lambda one: one.cents))
     grouped.aggregate(lambda: 0, lambda key, order, total: total + order.cents, value=int, name="spent")
     orders.group_by_key().count().to_stream().to("counts")
     orders.to_table(store="latest").to_stream(name="changes").to("latest")
 
 
-class Rounded(ValueTransformer):
+class Rounded(ValueTransformer[str, int, int]):
     def transform(self, key: str, cents: int | None) -> int:
         return round(cents or 0, -2)
 
@@ -96,47 +96,54 @@ def tables_of_tables(builder: StreamsBuilder) -> None:
     cents = orders.filter(lambda key, order: order.cents > 0).map_values(
         lambda order: order.cents, value=int, name="cents"
     )
-    assert_type(cents, KTable)
+    assert_type(cents, KTable[str, int])
     cents.filter_not(lambda key, cents: cents > 100, name="large").to_stream(lambda key, cents: cents, key=int).to(
         "large"
     )
     cents.transform_values(lambda key, cents: cents or 0).to_stream()
     cents.transform_values(Rounded, stores=["seen"], name="rounded")
     grouped = orders.group_by(lambda key, order: (order.customer, order.cents), key=str, value=int, name="by-customer")
-    assert_type(grouped, KGroupedTable)
-    assert_type(grouped.count(name="orders"), KTable)
+    assert_type(grouped, KGroupedTable[str, int])
+    assert_type(grouped.count(name="orders"), KTable[str, int])
     grouped.reduce(lambda total, cents: total + cents, lambda total, cents: total - cents)
     grouped.aggregate(
         lambda: 0, lambda key, cents, total: total + cents, lambda key, cents, total: total - cents, value=int
     )
-    assert_type(orders.join(customers, lambda order, name: name, value=str), KTable)
-    orders.left_join(customers, lambda order, name: (order, name), value=list, name="pairs")
+    assert_type(orders.join(customers, lambda order, name: name, value=str), KTable[str, str])
+    orders.left_join(customers, lambda order, name: [order, name], value=list, name="pairs")
     orders.outer_join(customers, lambda order, name: order or name)
     orders.join(customers, lambda order, name: name, foreign_key=lambda order: order.customer, value=str)
-    orders.left_join(customers, max, foreign_key=lambda key, order: key[0], with_key=True, value=str, name="named")
+    orders.left_join(
+        customers,
+        lambda order, name: name,
+        foreign_key=lambda key, order: key[0],
+        with_key=True,
+        value=str,
+        name="named",
+    )
 
 
-def joins(orders: KStream, builder: StreamsBuilder) -> None:
+def joins(orders: KStream[str, Order], builder: StreamsBuilder) -> None:
     payments = builder.stream("payments", key=str, value=int, timestamp=Timestamp("at", invalid="partition_time"))
-    assert_type(orders.join(payments, lambda order, cents: cents, within="10s", value=int), KStream)
+    assert_type(orders.join(payments, lambda order, cents: cents, within="10s", value=int), KStream[str, int])
     orders.left_join(payments, lambda key, order, cents: cents, before=0, after=timedelta(hours=1), with_key=True)
     orders.outer_join(payments, lambda order, cents: cents, within=5, grace="1m", name="paid", store="paid")
     prices = builder.table("prices", key=str, value=int, versioned="10m")
     orders.left_join(prices, lambda order, price: price, grace="1m", value=int)
     shops = builder.global_table("shops", key=str, value=str, timestamp=lambda key, value, times: times.log)
-    assert_type(shops, GlobalKTable)
+    assert_type(shops, GlobalKTable[str, str])
     orders.join(shops, lambda key, order: order.customer, lambda order, shop: shop, value=str)
     builder.add_global_store(key_value_store("all", key=str, value=int), "prices", Deduplicate, key=str, value=int)
 
 
-class Deduplicate(Processor):
-    def init(self, context: ProcessorContext) -> None:
+class Deduplicate(Processor[str, Order, str, Order]):
+    def init(self, context: ProcessorContext[str, Order]) -> None:
         super().init(context)
         self.seen = context.get_state_store("seen")
         context.schedule("10s", "wall_clock", self.forget)
         context.schedule(timedelta(minutes=1), "stream_time", lambda now: None).cancel()
 
-    def process(self, record: Record) -> None:
+    def process(self, record: Record[str, Order]) -> None:
         if self.seen.put_if_absent(record.key, 1) is None:
             self.context.forward(record.with_value(record.value), "out")
 
@@ -152,7 +159,7 @@ def by_hand() -> Topology:
     return topology.add_sink("out", "unique", "once", key=str, value=Order)
 
 
-def with_the_dsl(orders: KStream, builder: StreamsBuilder) -> KStream:
+def with_the_dsl(orders: KStream[str, Order], builder: StreamsBuilder) -> KStream[str, Order]:
     store: str = builder.add_state_store(key_value_store("seen", key=str, value=int, logged=False))
     orders.process_values(Deduplicate, stores=[store])
     return orders.process(lambda: Deduplicate(), stores=[key_value_store("other")], key=str)

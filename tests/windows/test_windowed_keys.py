@@ -37,6 +37,6 @@ def test_windowed_keys_are_in_the_partition_of_their_inner_key(windows: Any, key
 
 def test_a_key_without_a_window_is_refused() -> None:
     with pytest.raises(SerdeError, match="expected Windowed"):
-        time_windowed(str, 10).encode("a")
+        time_windowed(str, 10).encode("a")  # type: ignore[arg-type]
     with pytest.raises(SerdeError, match="has 8 bytes for its window, and this one 2 in all"):
         time_windowed(str, 10).decode(b"ab")

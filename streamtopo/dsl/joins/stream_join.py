@@ -25,6 +25,13 @@ if TYPE_CHECKING:
 _SMALLEST_SEGMENT = 60_000
 
 
+class JoinedValue(TypedDict, total=False):
+    """Options of all joins of a stream: how the joiner is called, and the type that it returns."""
+
+    with_key: bool
+    value: SerdeLike
+
+
 class StreamJoin(TypedDict, total=False):
     """Options of a join with a stream: the window, and names."""
 
@@ -32,14 +39,18 @@ class StreamJoin(TypedDict, total=False):
     before: Duration
     after: Duration
     grace: Duration
-    with_key: bool
-    value: SerdeLike
     name: str | None
     on_error: OnError | None
     store: str | None
 
 
-def join_streams(this: KStream, other: KStream, joiner: Callable[..., Any], how: How, options: StreamJoin) -> KStream:
+class StreamJoinOptions(StreamJoin, JoinedValue, total=False):
+    """All of them."""
+
+
+def join_streams(
+    this: KStream, other: KStream, joiner: Callable[..., Any], how: How, options: StreamJoinOptions
+) -> KStream:
     check_keys(this, other)
     window, name, store = join_window(this.node, options), options.get("name"), options.get("store")
     graph = this.graph

@@ -7,13 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from streamtopo.dsl.graph import next_serde
-from streamtopo.dsl.joins.stream_join import check_keys, repartitioned
+from streamtopo.dsl.joins.stream_join import JoinedValue, check_keys, repartitioned
 from streamtopo.errors import TopologyError
 from streamtopo.operators.joins.grace_buffer import Buffer, Buffered, buffer_store
 from streamtopo.operators.joins.lookup import Kept, Lookup
 from streamtopo.operators.joins.stream_table_join import join_mapped, join_table
 from streamtopo.operators.joins.unmatched import How
-from streamtopo.serdes import SerdeLike
 from streamtopo.settings.durations import Duration, milliseconds
 from streamtopo.settings.on_error import OnError
 from streamtopo.steps import StepLike
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
 class GlobalJoin(TypedDict, total=False):
     """Options of a join with a global table."""
 
-    with_key: bool
-    value: SerdeLike
     name: str | None
     on_error: OnError | None
 
@@ -41,8 +38,16 @@ class TableJoin(GlobalJoin, total=False):
     """How long records wait for late updates of a versioned table."""
 
 
+class GlobalJoinOptions(GlobalJoin, JoinedValue, total=False):
+    """All of them."""
+
+
+class TableJoinOptions(TableJoin, JoinedValue, total=False):
+    """All of them."""
+
+
 def join_stream_table(
-    stream: KStream, table: KTable, joiner: Callable[..., Any], how: How, options: TableJoin
+    stream: KStream, table: KTable, joiner: Callable[..., Any], how: How, options: TableJoinOptions
 ) -> KStream:
     check_keys(stream, table)
     name, with_key = options.get("name"), options.get("with_key", False)
@@ -82,7 +87,7 @@ def join_stream_global(
     key: Callable[[Any, Any], Any],
     joiner: Callable[..., Any],
     how: How,
-    options: GlobalJoin,
+    options: GlobalJoinOptions,
 ) -> KStream:
     rows, with_key, left = Kept(table.node, table.store), options.get("with_key", False), how == "left"
     node = stream.graph.process(

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Generic
 
 from streamtopo.dsl.graph import Graph
+from streamtopo.records.type_parameters import K, V
 from streamtopo.serdes import Serde
 
 
 @dataclass(frozen=True)
-class GlobalKTable:
+class GlobalKTable(Generic[K, V]):
     """Made by `StreamsBuilder.global_table`. Records of any partition can be joined with any of its rows."""
 
     graph: Graph

@@ -18,13 +18,14 @@ from click.testing import CliRunner
 import streamtopo
 from streamtopo.cli import main
 from streamtopo.engine.worker.commit import commit
+from tests.docs.pages import PAGES
 
 ROOT = Path(__file__).parents[2]
 RECORD = (ROOT / "docs/inside/record.md").read_text()
 GUARANTEES = (ROOT / "docs/inside/guarantees.md").read_text()
 ELSEWHERE = ("embedding.md", "faust.md", "spark.md")
 """Pages whose examples need what only their own tests have."""
-DOCS = [page for page in sorted((ROOT / "docs").rglob("*.md")) if page.name not in ELSEWHERE]
+DOCS = [page for page in sorted((ROOT / "docs").rglob("*.md")) if page.name not in ELSEWHERE and page not in PAGES]
 PACKAGE = Path(streamtopo.__file__).parent
 WITH_EXAMPLES = [
     ".".join(file.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__")

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol
 
 from streamtopo.errors import StreamtopoError, faults
-from streamtopo.records import Chunk, Order, without
+from streamtopo.records import Chunk, Order, made_from, number_of, without
 
 
 class Running(Protocol):
@@ -69,9 +69,8 @@ def results_of(function: Callable[..., Any], chunk: Chunk, *columns: list[Any]) 
                 break
             raise _stopped()
         except faults() as error:  # the calls before it have their results, and the next ones can still be made
-            place = len(results) + len(failed)
-            note_failed(_order(chunk, place), chunk.keys[place], chunk.values[place], error)
-            failed.append(place)
+            failed.append(len(results) + len(failed))
+            note_failed(chunk, failed[-1], error)
     return (chunk.without(failed), results) if failed else (chunk, results)
 
 
@@ -84,7 +83,7 @@ def converted(convert: Callable[[list[Any]], list[Any]], chunk: Chunk, column: l
             raise
     results, errors = in_parts(convert, lambda value: convert([value])[0], column)
     for place, error in errors.items():
-        note_failed(_order(chunk, place), chunk.keys[place], chunk.values[place], error)
+        note_failed(chunk, place, error)
     failed = list(errors)
     return chunk.without(failed), without(results, failed)
 
@@ -112,17 +111,30 @@ def in_parts(
     return results, errors
 
 
-def _order(chunk: Chunk, place: int) -> Order | None:
-    return None if chunk.order is None else chunk.order[place]
-
-
 def _stopped() -> StreamtopoError:
     """StopIteration looks like the end of the column."""
     return StreamtopoError("the function raised StopIteration; if that came from next(), give next() a default")
 
 
-def note_failed(order: Order | None, key: Any, value: Any, error: Exception) -> None:
-    """Or raise the error, if rows must not be left out."""
+def may_leave_out() -> bool:
+    """Whether rows that fail may be left out here."""
+    return _leaving_out.failed is not None
+
+
+def note_failed(chunk: Chunk, place: int, error: Exception) -> None:
+    """The function failed on this row. Or raise the error, if rows must not be left out."""
+    order = None if chunk.order is None else chunk.order[place]
+    note_failed_row(order, chunk.keys[place], chunk.values[place], error)
+
+
+def note_failed_alone(chunk: Chunk, place: int, error: Exception) -> None:
+    """The same in a step that keeps rows: also raise the error if it may have kept others of the same record."""
+    if chunk.order is not None and len(made_from(chunk.order, [number_of(chunk.order[place])])) > 1:
+        raise error
+    note_failed(chunk, place, error)
+
+
+def note_failed_row(order: Order | None, key: Any, value: Any, error: Exception) -> None:
     if _leaving_out.failed is None:
         raise error
     if error.__traceback__ is not None:

@@ -17,6 +17,8 @@ class Step(ABC):
 
     rows: State | None = None
     """The table that it keeps: the rows that nodes see which watch this one."""
+    leaves_out = False
+    """Whether it notes rows on which it fails (`note_failed`) before it keeps anything of them, and goes on."""
 
     @abstractmethod
     def process(self, chunk: Chunk) -> Chunk:

@@ -10,9 +10,10 @@ from streamtopo.stores.rows.state import State
 class Keeping(Step):
     rows: State
 
-    def __init__(self, function: ChunkFunction, rows: State) -> None:
+    def __init__(self, function: ChunkFunction, rows: State, *, leaves_out: bool = False) -> None:
         self._function = function
         self.rows = rows
+        self.leaves_out = leaves_out
 
     def process(self, chunk: Chunk) -> Chunk:
         return self._function(chunk)

@@ -87,7 +87,7 @@ class Operator:
     at_once: int | None = None
     """How many records a round may have at most, where each may take long; None: no limit."""
     stateless: bool = False
-    """It forwards what it makes of each row, and does nothing else."""
+    """It forwards what it makes of each row, perhaps with rows that it looks up, and does nothing else."""
     timing: Timing = Timing.UNUSED
     """Processors of the user's may do anything: for them it is always CHANGED."""
     still_open: StillOpen | None = None

@@ -72,7 +72,12 @@ def join_stream_table(
     graph.process(
         node,
         (stream.node,),
-        Operator(open_step, timing=Timing.UNUSED if grace is None else Timing.CHANGED, function=joiner),
+        Operator(
+            open_step,
+            stateless=grace is None,
+            timing=Timing.UNUSED if grace is None else Timing.CHANGED,
+            function=joiner,
+        ),
         (*(kept.store for kept in rows.kept), *buffers),
         tuple(kept.node for kept in rows.kept),
     )
@@ -97,6 +102,7 @@ def join_stream_global(
             lambda bindings: join_mapped(
                 Lookup(rows, bindings), key, joiner, bindings.count, left=left, with_key=with_key
             ),
+            stateless=True,
             function=joiner,
         ),
     )

@@ -85,13 +85,10 @@ class Flow:
         rows = self.rows
         rows[edge] = replace(concatenate([rows[edge], chunk]), sides=None) if edge in rows else chunk
 
-    def leave_out(self, numbers: Collection[int], *, ordered: bool) -> None:
-        """Drop all rows that were made from these records. Unless `ordered`, rows after this have no order."""
-        for edge, chunk in self.rows.items():
-            if numbers:
-                chunk = chunk.without(made_from(chunk.order or (), numbers))
-            self.rows[edge] = chunk if ordered else replace(chunk, order=None)
-        self.rows = {edge: chunk for edge, chunk in self.rows.items() if len(chunk)}
+    def leave_out(self, numbers: Collection[int]) -> None:
+        """Drop all rows that were made from these records."""
+        kept = {edge: chunk.without(made_from(chunk.order or (), numbers)) for edge, chunk in self.rows.items()}
+        self.rows = {edge: chunk for edge, chunk in kept.items() if len(chunk)}
 
     def gather(self, arriving: list[Edge]) -> Chunk:
         """The rows that arrived through these edges, in the order in which single records would have arrived."""

@@ -28,14 +28,13 @@ class Outbox:
     def add(self, topic: str, written: Written) -> None:
         self._written.setdefault(topic, []).append(written)
 
-    def leave_out(self, numbers: Collection[int], *, ordered: bool) -> None:
-        """Drop all rows that were made from these records. Unless `ordered`, rows have no order."""
+    def leave_out(self, numbers: Collection[int]) -> None:
+        """Drop all rows that were made from these records."""
         for written in self._written.values():
             for place, (columns, partitions, order) in enumerate(written):
-                if numbers and order is not None and (gone := made_from(order, numbers)):
+                if gone := made_from(order or (), numbers):
                     columns = Columns(*(column and without(column, gone) for column in columns))  # type: ignore[arg-type]
-                    partitions, order = without(partitions, gone), without(order, gone)
-                written[place] = Written(columns, partitions, order if ordered else None)
+                    written[place] = Written(columns, without(partitions, gone), order and without(order, gone))
 
     def discard(self) -> None:
         """The pass failed: forget what it wrote so far."""

@@ -14,7 +14,7 @@ from streamtopo.engine.program.shape import heard, shape_of
 from streamtopo.engine.program.stations import Failure, Numbers, Station, Unit
 from streamtopo.operators.stateless import each
 from streamtopo.records import Chunk, number_of
-from streamtopo.row_calls import FailedRow, leaving_out
+from streamtopo.row_calls import FailedRow, FailedRows, leaving_out
 from streamtopo.steps import Step, StepLike, step_of
 from streamtopo.topology.nodes import Node, ProcessorNode, SinkNode, Subtopology
 
@@ -35,6 +35,10 @@ class Opener(Protocol):
 
     def sink(self, node: SinkNode) -> StepLike: ...
 
+    def leave_out(self, numbers: Collection[int]) -> None:
+        """These records failed: they do not move stream time."""
+        ...
+
 
 class Program:
     """The steps of a subtopology, opened for one task. After a rollback there is a new one, which remembers nothing."""
@@ -49,7 +53,7 @@ class Program:
         before_sending: Callable[[], None] = lambda: None,
     ) -> None:
         self.shape = shape_of(subtopology, depth_first=depth_first)
-        self._task = task.task_id
+        self._task = task
         self._outbox = outbox
         self._before_sending = before_sending
         self._numbers = Numbers(ordered=self.shape.ordered, paths=self.shape.paths)
@@ -65,11 +69,10 @@ class Program:
         self.timed = _below([station.name for station in stations if station.follows_time], subtopology.nodes)
         """Nodes that may get rows because time moves, and those that send them."""
         self.sinks = {sink.name for sink in subtopology.sinks}
-        self.stateless = _stateless(subtopology.nodes) - self.shape.together
-        """Nodes that neither have state nor come after one that has. They run first."""
-        self._units = _in_running_order(stations, self.shape.together, self.stateless)
-        self._first = sum(unit.names <= self.stateless for unit in self._units)
-        """How many units these are."""
+        first = _stateless(subtopology.nodes) - self.shape.together
+        self._units = _in_running_order(stations, self.shape.together, first)
+        self.leaving_out = self._leaving_out(subtopology.nodes) - self.timed
+        """Nodes that can leave out records on which they fail: nothing was kept of these before."""
         _share(self._units, edges.values(), self.sinks)
 
     def run(self, given: Mapping[str, Chunk]) -> None:
@@ -79,24 +82,24 @@ class Program:
                 unit.run(flow, given)
 
     def run_carefully(self, given: Mapping[str, Chunk], leave_out: LeaveOut) -> Collection[int]:
-        """The same, without the records that nodes without state fail on; returns their numbers. Rows have an order.
+        """The same, without the records on which nodes fail that can leave them out; returns their numbers.
 
-        These nodes run first. So whatever a record has led to so far can still be taken back.
+        Rows have an order: so whatever such a record has led to so far can still be taken back.
         """
+        failures: dict[int, Failure] = {}
         with self._pass() as flow:
-            failures: dict[int, Failure] = {}
-            for unit in self._units[: self._first]:
+            for unit in self._units:
+                if not unit.names <= self.leaving_out:
+                    unit.run(flow, given)
+                    continue
                 with leaving_out(unit) as failed:
                     unit.run(flow, given)
-                for node, order, _, _, error in failed:
-                    assert order is not None, "these rows have an order"
-                    failures.setdefault(number_of(order), Failure(node, error))
+                if found := _by_record(failed):
+                    failures |= found
+                    for place in (self._task, flow, self._outbox):
+                        place.leave_out(found.keys())
             if failures:
                 leave_out(failures)
-            for passed_on in (flow, self._outbox):
-                passed_on.leave_out(failures.keys(), ordered=self.shape.ordered)
-            for unit in self._units[self._first :]:
-                unit.run(flow, given)
         return failures.keys()
 
     def before_commit(self) -> None:
@@ -140,7 +143,28 @@ class Program:
             try:
                 step.close()
             except Exception:
-                logger.exception('task %s: "%s" raised while it was closed', self._task, name)
+                logger.exception('task %s: "%s" raised while it was closed', self._task.task_id, name)
+
+    def _leaving_out(self, nodes: Iterable[Node]) -> set[str]:
+        """Those that find rows on which they fail, and run before anything was kept of the same records."""
+        sources: dict[str, frozenset[str]] = {}
+        stateless = set()
+        for node in nodes:
+            above = frozenset[str]().union(*(sources[parent] for parent in node.parents))
+            sources[node.name] = above or frozenset([node.name])
+            if _keeps_nothing(node):
+                stateless.add(node.name)
+        found: set[str] = set()
+        kept: set[str] = set()
+        """The sources whose records have reached a node that may have kept something of them."""
+        for unit in self._units:
+            reached = frozenset[str]().union(*(sources[name] for name in unit.names))
+            leaves_out = unit.names <= stateless or all(self._steps[name].leaves_out for name in unit.names)
+            if leaves_out and kept.isdisjoint(reached) and self.shape.together.isdisjoint(unit.names):
+                found |= unit.names
+            if not unit.names <= stateless:
+                kept |= reached
+        return found
 
     @contextmanager
     def _pass(self) -> Iterator[Flow]:
@@ -169,10 +193,22 @@ def _stateless(nodes: Iterable[Node]) -> set[str]:
     """Nodes without state that do not come after one with state: what they do has no effects before the pass ends."""
     found: set[str] = set()
     for node in nodes:
-        keeps_nothing = not isinstance(node, ProcessorNode) or node.operator.stateless
-        if keeps_nothing and found.issuperset(node.parents):
+        if _keeps_nothing(node) and found.issuperset(node.parents):
             found.add(node.name)
     return found
+
+
+def _keeps_nothing(node: Node) -> bool:
+    return not isinstance(node, ProcessorNode) or node.operator.stateless
+
+
+def _by_record(failed: FailedRows) -> dict[int, Failure]:
+    """The first failure of each record, by its number."""
+    failures: dict[int, Failure] = {}
+    for node, order, _, _, error in failed:
+        assert order is not None, "rows have an order"
+        failures.setdefault(number_of(order), Failure(node, error))
+    return failures
 
 
 def _below(first: Collection[str], nodes: Iterable[Node]) -> set[str]:

@@ -68,7 +68,7 @@ class TaskContext:
 
     def leave_out(self, numbers: Collection[int]) -> None:
         """These rows of the round do not move stream time."""
-        self._left_out, self._rows = numbers, None
+        self._left_out, self._rows = {*self._left_out, *numbers}, None
 
     def end(self) -> None:
         self._round = self._rows = None

@@ -130,7 +130,6 @@ class RoundEntry:
                 self.task.setbacks.leave_out(self._failed(*self.round.place(number), failure), reject)
             except (StepError, TryAgain):
                 raise failure from failure.__cause__  # the records before it are not done yet
-        self.task.context.leave_out(failures.keys())
 
     def _failed(self, part: InputRows, place: int, failure: Failure) -> FailedRecord:
         stage: Stage = "step"

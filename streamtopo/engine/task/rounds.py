@@ -10,7 +10,7 @@ from itertools import accumulate
 from streamtopo.engine.program.stations import Failure
 from streamtopo.engine.task.inputs import Input, InputRows, Rows
 from streamtopo.errors import faults
-from streamtopo.records import Chunk, Order, TopicPartition, interleave, latest_so_far, within
+from streamtopo.records import Chunk, Order, TopicPartition, interleave, latest_so_far, made_from, within, without
 from streamtopo.topology.clocks import OperatorClock, not_past
 from streamtopo.windows import FOREVER
 
@@ -95,15 +95,13 @@ class Round:
         """For each part, the largest timestamp of the other rows that clocks follow, or -1."""
         if not left_out:
             return [part.time for part in self.parts]
-        latest = [part for part, place in map(self.place, left_out) if part.rows.timestamps[place] >= part.time]
         times = []
         for part, numbers in zip(self.parts, self.numbers, strict=True):
-            if not any(part is one for one in latest):
+            gone = made_from(numbers, left_out)
+            if all(part.rows.timestamps[place] < part.time for place in gone):
                 times.append(part.time)
-                continue
-            followed = within(part.rows.timestamps, self.bound)
-            kept = [at for at, number in zip(followed, numbers, strict=True) if number not in left_out]
-            times.append(max(kept, default=-1))
+            else:
+                times.append(max(within(without(part.rows.timestamps, gone), self.bound), default=-1))
         return times
 
 

@@ -25,7 +25,7 @@ class Replay:
         elif (failed := _failed(entry, self._reject)) is not None:
             # Outside of the handler of the error: what the user's functions raise now has no other cause.
             setbacks, place = entry.task.setbacks, len(self._entries) - 1
-            first = not setbacks.expected and failed in entry.task.program.stateless
+            first = not setbacks.expected and failed in entry.task.program.leaving_out
             setbacks.expect()
             self._do_again(set() if first else {place})
 

@@ -8,7 +8,7 @@ from typing import Any
 from streamtopo.operators.joins.lookup import Lookup
 from streamtopo.operators.tables.aggregate import Dropped
 from streamtopo.records import Chunk, ChunkFunction, PlacedPuts, has_null
-from streamtopo.row_calls import each_row
+from streamtopo.row_calls import results_of
 from streamtopo.steps import WatchingFunction, WatchingStep
 from streamtopo.stores.rows.state import Row
 
@@ -42,7 +42,7 @@ def join_mapped(
             mask = [value is not None for value in chunk.values]
             dropped("null key or value", mask.count(False))
             chunk = chunk.select(mask)
-        keys = each_row(key, chunk.keys, chunk.values)
+        chunk, keys = results_of(key, chunk, chunk.keys, chunk.values)
         dropped("null key or value", _unusable(chunk, keys, left=left))
         return _joined(chunk, lookup.find(chunk, keys=keys), joiner, left=left, with_key=with_key)
 
@@ -54,7 +54,8 @@ def _joined(chunk: Chunk, rows: list[Row | None], joiner: Callable[..., Any], *,
         mask = [value is not None and (left or row is not None) for value, row in zip(chunk.values, rows, strict=True)]
         chunk, rows = chunk.select(mask), [row for row, joined in zip(rows, mask, strict=True) if joined]
     columns = [chunk.values, [row and row[0] for row in rows]]
-    return chunk.with_values(each_row(joiner, *([chunk.keys, *columns] if with_key else columns)))
+    chunk, values = results_of(joiner, chunk, *([chunk.keys, *columns] if with_key else columns))
+    return chunk.with_values(values)
 
 
 def _unusable(chunk: Chunk, keys: list[Any], *, left: bool) -> int:

@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
+from streamtopo.errors import faults
 from streamtopo.operators.keeping import Keeping
 from streamtopo.operators.tables.adders import Add, Adders
-from streamtopo.records import Chunk, has_null, private
+from streamtopo.records import Chunk, has_null, private, without
+from streamtopo.row_calls import may_leave_out, note_failed_alone
 from streamtopo.stores.rows.state import Row, State
 
 Dropped = Callable[[str, int], None]
@@ -83,26 +85,38 @@ def aggregate(state: State, init: Callable[[], Any], adders: Sequence[Add], drop
 
 
 def _fold(state: State, adders: Adders, dropped: Dropped) -> Keeping:
-    """None as the new row deletes the row. The adder may change a row in place and return it."""
+    """None as the new row deletes the row. The adder may change a row in place and return it, or fail after that."""
 
     def step(chunk: Chunk) -> Chunk:
         chunk = without_nulls(chunk, dropped)
         index = state.index(chunk.keys)
         rows = state.load(index)
         snapshot = state.snapshot
-        values, timestamps = [], []
+        copies = may_leave_out() and state.spec.value.mutable
+        values: list[Any] = []
+        timestamps: list[int] = []
+        failed: list[int] = []
         columns = zip(index, chunk.keys, chunk.values, chunk.timestamps, adders.of(chunk.sides), strict=False)
         for kept, key, value, time, add in columns:
             row = rows[kept]
             if row is not None and row[1] > time:
                 time = row[1]
-            new = add(key, value, row)
+            before = private(row) if copies else row
+            try:
+                new = add(key, value, row)
+            except faults() as error:
+                rows[kept] = before
+                failed.append(len(values) + len(failed))
+                note_failed_alone(chunk, failed[-1], error)
+                continue
             rows[kept] = None if new is None else (new, time)
             values.append(snapshot(new))
             timestamps.append(time)
+        if failed:
+            chunk, index = chunk.without(failed), without(index, failed)
         return state.changed(index, chunk.with_rows(values, timestamps))
 
-    return Keeping(step, state)
+    return Keeping(step, state, leaves_out=True)
 
 
 def without_nulls(chunk: Chunk, dropped: Dropped) -> Chunk:

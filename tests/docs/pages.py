@@ -18,10 +18,11 @@ LOOKS = re.compile(r"streamtopo (query|consume|groups|topics list|dlq list)|curl
 """Commands that may be repeated, until the worker has done what they show."""
 DIFFERENT = [
     (re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]"), ""),
-    (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d+)?"), "TIME"),
+    (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d+)?Z?"), "TIME"),
     (re.compile(r"^\d\d:\d\d:\d\d", re.MULTILINE), "TIME"),
     (re.compile(r"127\.0\.0\.1:\d+"), "ADDRESS"),
-    (re.compile(r"[ \r]+$", re.MULTILINE), ""),
+    (re.compile(r"[ \t]+"), " "),
+    (re.compile(r" ?\r?$", re.MULTILINE), ""),
 ]
 """What differs from run to run, or is only for the eyes."""
 

@@ -104,10 +104,10 @@ class Processor(Generic[KIn, VIn, KOut, VOut]):
     `Processor[str, Order, str, int]` gets keys of type str with Orders, and forwards keys of type str with ints.
     """
 
-    def init(self, context: ProcessorContext[KOut, VOut]) -> None:
+    def init(self, context: ProcessorContext[KOut, VOut], /) -> None:
         self.context = context
 
-    def process(self, record: Record[KIn, VIn]) -> None:
+    def process(self, record: Record[KIn, VIn], /) -> None:
         self.context.forward(cast(Record[KOut, VOut], record))
 
     def close(self) -> None:
@@ -117,10 +117,10 @@ class Processor(Generic[KIn, VIn, KOut, VOut]):
 class ValueTransformer(Generic[KIn, VIn, VOut]):
     """Used by `KTable.transform_values`: like a processor, but it returns the new value and cannot forward."""
 
-    def init(self, context: ProcessorContext) -> None:
+    def init(self, context: ProcessorContext, /) -> None:
         self.context = context
 
-    def transform(self, key: KIn, value: VIn | None) -> VOut | None:
+    def transform(self, key: KIn, value: VIn | None, /) -> VOut | None:
         """The value of the new table's row, or None for no row. `value` is None if the row was deleted."""
         return cast(VOut, value)
 

@@ -16,7 +16,7 @@ from streamtopo.operators import stateless
 from streamtopo.operators.tables import aggregate
 from streamtopo.operators.tables.adders import Add
 from streamtopo.operators.windows.shared import Aggregation
-from streamtopo.records.type_parameters import V1, A, K
+from streamtopo.records.type_parameters import V1, A, K, V
 from streamtopo.serdes import Serde, SerdeLike
 from streamtopo.settings.durations import Duration
 from streamtopo.settings.on_error import OnError
@@ -40,7 +40,7 @@ class GroupAndAdder:
 
 
 @dataclass(frozen=True)
-class CogroupedKStream(Generic[K]):
+class CogroupedKStream(Generic[K, V]):
     """Made by `KGroupedStream.cogroup`. Each stream has its own adder for the row of a key."""
 
     parts: tuple[GroupAndAdder, ...]
@@ -49,7 +49,9 @@ class CogroupedKStream(Generic[K]):
     def graph(self) -> Graph:
         return self.parts[0].grouped.graph
 
-    def cogroup(self, grouped: KGroupedStream[K, V1 | None], adder: Callable[[K, V1, Any], Any]) -> CogroupedKStream[K]:
+    def cogroup(
+        self, grouped: KGroupedStream[K, V1 | None], adder: Callable[[K, V1, Any], Any]
+    ) -> CogroupedKStream[K, V]:
         """Add another stream, with `adder(key, value, row)` for its records."""
         check_function("cogroup", ADDER, adder, returns="row")
         first = self.parts[0].grouped.stream
@@ -64,15 +66,32 @@ class CogroupedKStream(Generic[K]):
             )
         return replace(self, parts=(*self.parts, GroupAndAdder(grouped, adder)))
 
-    @answering
+    @overload
+    def aggregate(
+        self,
+        init: Initializer[V],
+        *,
+        name: str | None = None,
+        on_error: OnError | None = None,
+    ) -> KTable[K, V]: ...
+    @overload
     def aggregate(
         self,
         init: Initializer[A],
         *,
-        value: SerdeLike[A] | None = None,
+        value: SerdeLike[A],
         name: str | None = None,
         on_error: OnError | None = None,
-    ) -> KTable[K, A]:
+    ) -> KTable[K, A]: ...
+    @answering
+    def aggregate(
+        self,
+        init: Initializer[Any],
+        *,
+        value: SerdeLike | None = None,
+        name: str | None = None,
+        on_error: OnError | None = None,
+    ) -> KTable:
         """The row of each key, starting with `init()`. Records without a key or without a value are dropped."""
         check_aggregation(init)
         nodes = self.share(value, name)
@@ -87,12 +106,14 @@ class CogroupedKStream(Generic[K]):
         return KTable(nodes.graph, nodes.node, nodes.key, nodes.value, origin)
 
     @overload
-    def windowed_by(self, windows: SessionWindows) -> SessionWindowedCogroupedKStream[K]: ...
+    def windowed_by(self, windows: SessionWindows) -> SessionWindowedCogroupedKStream[K, V]: ...
 
     @overload
-    def windowed_by(self, windows: WindowsByStart) -> TimeWindowedCogroupedKStream[K]: ...
+    def windowed_by(self, windows: WindowsByStart) -> TimeWindowedCogroupedKStream[K, V]: ...
 
-    def windowed_by(self, windows: Windows) -> TimeWindowedCogroupedKStream[K] | SessionWindowedCogroupedKStream[K]:
+    def windowed_by(
+        self, windows: Windows
+    ) -> TimeWindowedCogroupedKStream[K, V] | SessionWindowedCogroupedKStream[K, V]:
         """One row for each key and window. Each stream has its own stream time, which determines what is late."""
         check_windows(windows)
         if isinstance(windows, SessionWindows):
@@ -144,24 +165,43 @@ class CogroupNodes:
 
 
 @dataclass(frozen=True)
-class TimeWindowedCogroupedKStream(Generic[K]):
-    cogrouped: CogroupedKStream[K]
+class TimeWindowedCogroupedKStream(Generic[K, V]):
+    cogrouped: CogroupedKStream[K, V]
     windows: Windows
 
     @property
     def graph(self) -> Graph:
         return self.cogrouped.graph
 
-    @answering
+    @overload
+    def aggregate(
+        self,
+        init: Initializer[V],
+        *,
+        name: str | None = None,
+        on_error: OnError | None = None,
+        retention: Duration | None = None,
+    ) -> KTable[Windowed[K], V]: ...
+    @overload
     def aggregate(
         self,
         init: Initializer[A],
         *,
-        value: SerdeLike[A] | None = None,
+        value: SerdeLike[A],
         name: str | None = None,
         on_error: OnError | None = None,
         retention: Duration | None = None,
-    ) -> KTable[Windowed[K], A]:
+    ) -> KTable[Windowed[K], A]: ...
+    @answering
+    def aggregate(
+        self,
+        init: Initializer[Any],
+        *,
+        value: SerdeLike | None = None,
+        name: str | None = None,
+        on_error: OnError | None = None,
+        retention: Duration | None = None,
+    ) -> KTable:
         """The row of each key and window, starting with `init()`."""
         check_aggregation(init)
         nodes = self.cogrouped.share(value, name)
@@ -169,25 +209,46 @@ class TimeWindowedCogroupedKStream(Generic[K]):
 
 
 @dataclass(frozen=True)
-class SessionWindowedCogroupedKStream(Generic[K]):
-    cogrouped: CogroupedKStream[K]
+class SessionWindowedCogroupedKStream(Generic[K, V]):
+    cogrouped: CogroupedKStream[K, V]
     windows: Windows
 
     @property
     def graph(self) -> Graph:
         return self.cogrouped.graph
 
-    @answering
+    @overload
+    def aggregate(
+        self,
+        init: Initializer[V],
+        merger: Callable[[K, V, V], V],
+        *,
+        name: str | None = None,
+        on_error: OnError | None = None,
+        retention: Duration | None = None,
+    ) -> KTable[Windowed[K], V]: ...
+    @overload
     def aggregate(
         self,
         init: Initializer[A],
         merger: Callable[[K, A, A], A],
         *,
-        value: SerdeLike[A] | None = None,
+        value: SerdeLike[A],
         name: str | None = None,
         on_error: OnError | None = None,
         retention: Duration | None = None,
-    ) -> KTable[Windowed[K], A]:
+    ) -> KTable[Windowed[K], A]: ...
+    @answering
+    def aggregate(
+        self,
+        init: Initializer[Any],
+        merger: Callable[[Any, Any, Any], Any],
+        *,
+        value: SerdeLike | None = None,
+        name: str | None = None,
+        on_error: OnError | None = None,
+        retention: Duration | None = None,
+    ) -> KTable:
         """The row of each session, starting with `init()`. `merger(key, row, session)` merges two rows."""
         check_aggregation(init, merger=merger)
         nodes = self.cogrouped.share(value, name)

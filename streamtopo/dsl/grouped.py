@@ -71,20 +71,19 @@ class KGroupedStream(Generic[K, V]):
     @overload
     def aggregate(
         self: KGroupedStream[K, V1 | None],
-        init: Initializer[A],
-        adder: Callable[[K, V1, A], A | None],
+        init: Initializer[V1],
+        adder: Callable[[K, V1, V1], V1 | None],
         *,
-        value: SerdeLike[A] | None = None,
         name: str | None = None,
         on_error: OnError | None = None,
-    ) -> KTable[K, A]: ...
+    ) -> KTable[K, V1]: ...
     @overload
     def aggregate(
         self: KGroupedStream[K, V1 | None],
-        init: Initializer[None],
-        adder: Callable[[K, V1, A | None], A | None],
+        init: Initializer[A],
+        adder: Callable[[K, V1, A], A | None],
         *,
-        value: SerdeLike[A] | None = None,
+        value: SerdeLike[A],
         name: str | None = None,
         on_error: OnError | None = None,
     ) -> KTable[K, A]: ...
@@ -145,7 +144,7 @@ class KGroupedStream(Generic[K, V]):
         """
         return windowed(self, windows, emit, on_late)
 
-    def cogroup(self: KGroupedStream[K, V1 | None], adder: Callable[[K, V1, Any], Any]) -> CogroupedKStream[K]:
+    def cogroup(self: KGroupedStream[K, V1 | None], adder: Callable[[K, V1, Any], Any]) -> CogroupedKStream[K, V1]:
         """Aggregate this group with others, which are added by `cogroup` of the result."""
         check_function("cogroup", ADDER, adder, returns="row")
         return CogroupedKStream((GroupAndAdder(self, adder),))

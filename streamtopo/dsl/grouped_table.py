@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Generic
+from typing import TYPE_CHECKING, Any, Generic, overload
 
 from streamtopo.dsl.aggregators import Initializer
 from streamtopo.dsl.graph import Graph, next_serde
@@ -65,17 +65,38 @@ class KGroupedTable(Generic[K, V]):
             function=adder,
         )
 
-    @answering
+    @overload
+    def aggregate(
+        self,
+        init: Initializer[V],
+        adder: Callable[[K, V, V], V | None],
+        subtractor: Callable[[K, V, V], V | None],
+        *,
+        name: str | None = None,
+        on_error: OnError | None = None,
+    ) -> KTable[K, V]: ...
+    @overload
     def aggregate(
         self,
         init: Initializer[A],
         adder: Callable[[K, V, A], A | None],
         subtractor: Callable[[K, V, A], A | None],
         *,
-        value: SerdeLike[A] | None = None,
+        value: SerdeLike[A],
         name: str | None = None,
         on_error: OnError | None = None,
-    ) -> KTable[K, A]:
+    ) -> KTable[K, A]: ...
+    @answering
+    def aggregate(
+        self,
+        init: Initializer[Any],
+        adder: Callable[[Any, Any, Any], Any],
+        subtractor: Callable[[Any, Any, Any], Any],
+        *,
+        value: SerdeLike | None = None,
+        name: str | None = None,
+        on_error: OnError | None = None,
+    ) -> KTable:
         """`adder(key, value, row)` and `subtractor(key, value, row)` return the new row, starting with `init()`.
 
         None deletes the row.

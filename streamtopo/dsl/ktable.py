@@ -16,7 +16,7 @@ from streamtopo.dsl.tables.suppress import Suppressed, suppress
 from streamtopo.errors import TopologyError
 from streamtopo.operators.tables import aggregate_table, conversions
 from streamtopo.processors import ValueTransformer
-from streamtopo.records.type_parameters import K2, V2, V3, K, V
+from streamtopo.records.type_parameters import K2, TK, V1, V2, V3, V
 from streamtopo.serdes import Serde, SerdeLike
 from streamtopo.settings.on_error import OnError
 from streamtopo.steps import StepLike
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class KTable(Generic[K, V]):
+class KTable(Generic[TK, V]):
     """Operators return a new table. With `name` its rows are kept in a store of that name, for queries."""
 
     graph: Graph
@@ -52,16 +52,16 @@ class KTable(Generic[K, V]):
     @answering
     def suppress(
         self, suppressed: Suppressed, *, name: str | None = None, on_error: OnError | None = None
-    ) -> KTable[K, V]:
+    ) -> KTable[TK, V]:
         """Hold updates back: `until_window_closes()` or `until_time_limit("5s")`. The last of each key is forwarded."""
         return suppress(self, suppressed, name)
 
     @overload
-    def to_stream(self, *, name: str | None = None, on_error: OnError | None = None) -> KStream[K, V]: ...
+    def to_stream(self, *, name: str | None = None, on_error: OnError | None = None) -> KStream[TK, V]: ...
     @overload
     def to_stream(
         self,
-        function: Callable[[K, V], K2],
+        function: Callable[[TK, V], K2],
         *,
         key: SerdeLike[K2] | None = None,
         name: str | None = None,
@@ -90,38 +90,46 @@ class KTable(Generic[K, V]):
 
     @answering
     def filter(
-        self, predicate: Callable[[K, V], object], *, name: str | None = None, on_error: OnError | None = None
-    ) -> KTable[K, V]:
+        self: KTable[TK, V1 | None],
+        predicate: Callable[[TK, V1], object],
+        *,
+        name: str | None = None,
+        on_error: OnError | None = None,
+    ) -> KTable[TK, V]:
         """The rows for which `predicate(key, value)` is true. A row for which it becomes false is deleted."""
         check_function("KTable.filter", "predicate(key, value)", predicate)
         return filter_table(self, predicate, name, keep=True)
 
     @answering
     def filter_not(
-        self, predicate: Callable[[K, V], object], *, name: str | None = None, on_error: OnError | None = None
-    ) -> KTable[K, V]:
+        self: KTable[TK, V1 | None],
+        predicate: Callable[[TK, V1], object],
+        *,
+        name: str | None = None,
+        on_error: OnError | None = None,
+    ) -> KTable[TK, V]:
         check_function("KTable.filter_not", "predicate(key, value)", predicate)
         return filter_table(self, predicate, name, keep=False)
 
     @overload
     def map_values(
-        self,
-        function: Callable[[V], V2 | None],
+        self: KTable[TK, V1 | None],
+        function: Callable[[V1], V2 | None],
         *,
         value: SerdeLike[V2] | None = None,
         name: str | None = None,
         on_error: OnError | None = None,
-    ) -> KTable[K, V2]: ...
+    ) -> KTable[TK, V2]: ...
     @overload
     def map_values(
-        self,
-        function: Callable[[K, V], V2 | None],
+        self: KTable[TK, V1 | None],
+        function: Callable[[TK, V1], V2 | None],
         *,
         with_key: Literal[True],
         value: SerdeLike[V2] | None = None,
         name: str | None = None,
         on_error: OnError | None = None,
-    ) -> KTable[K, V2]: ...
+    ) -> KTable[TK, V2]: ...
     @answering
     def map_values(
         self,
@@ -138,23 +146,23 @@ class KTable(Generic[K, V]):
 
     @overload
     def transform_values(
-        self,
-        transformer: Callable[[K, V | None], V2 | None],
+        self: KTable[TK, V1 | None],
+        transformer: Callable[[TK, V1 | None], V2 | None],
         *,
         value: SerdeLike[V2] | None = None,
         name: str | None = None,
         on_error: OnError | None = None,
-    ) -> KTable[K, V2]: ...
+    ) -> KTable[TK, V2]: ...
     @overload
     def transform_values(
-        self,
-        transformer: Callable[[], ValueTransformer[K, V, V2]],
+        self: KTable[TK, V1 | None],
+        transformer: Callable[[], ValueTransformer[TK, V, V2]],
         *,
         stores: Iterable[str | StoreSpec] = (),
         value: SerdeLike[V2] | None = None,
         name: str | None = None,
         on_error: OnError | None = None,
-    ) -> KTable[K, V2]: ...
+    ) -> KTable[TK, V2]: ...
     @answering
     def transform_values(
         self,
@@ -175,8 +183,8 @@ class KTable(Generic[K, V]):
 
     @answering
     def group_by(
-        self,
-        function: Callable[[K, V], tuple[K2 | None, V2 | None] | None],
+        self: KTable[TK, V1 | None],
+        function: Callable[[TK, V1], tuple[K2 | None, V2 | None] | None],
         *,
         key: SerdeLike[K2] | None = None,
         value: SerdeLike[V2] | None = None,
@@ -197,37 +205,37 @@ class KTable(Generic[K, V]):
 
     @overload
     def join(
-        self,
-        other: KTable[K, V2],
-        joiner: Callable[[V, V2], V3 | None],
+        self: KTable[TK, V1 | None],
+        other: KTable[TK, V2],
+        joiner: Callable[[V1, V2], V3 | None],
         *,
         value: SerdeLike[V3] | None = None,
         name: str | None = None,
         on_error: OnError | None = None,
-    ) -> KTable[K, V3]: ...
+    ) -> KTable[TK, V3]: ...
     @overload
     def join(
-        self,
+        self: KTable[TK, V1 | None],
         other: KTable[K2, V2],
-        joiner: Callable[[V, V2], V3 | None],
+        joiner: Callable[[V1, V2], V3 | None],
         *,
-        foreign_key: Callable[[V], K2 | None],
+        foreign_key: Callable[[V1], K2 | None],
         value: SerdeLike[V3] | None = None,
         name: str | None = None,
         on_error: OnError | None = None,
-    ) -> KTable[K, V3]: ...
+    ) -> KTable[TK, V3]: ...
     @overload
     def join(
-        self,
+        self: KTable[TK, V1 | None],
         other: KTable[K2, V2],
-        joiner: Callable[[V, V2], V3 | None],
+        joiner: Callable[[V1, V2], V3 | None],
         *,
-        foreign_key: Callable[[K, V], K2 | None],
+        foreign_key: Callable[[TK, V1], K2 | None],
         with_key: Literal[True],
         value: SerdeLike[V3] | None = None,
         name: str | None = None,
         on_error: OnError | None = None,
-    ) -> KTable[K, V3]: ...
+    ) -> KTable[TK, V3]: ...
     @answering
     def join(
         self,
@@ -252,37 +260,37 @@ class KTable(Generic[K, V]):
 
     @overload
     def left_join(
-        self,
-        other: KTable[K, V2],
-        joiner: Callable[[V, V2 | None], V3 | None],
+        self: KTable[TK, V1 | None],
+        other: KTable[TK, V2],
+        joiner: Callable[[V1, V2 | None], V3 | None],
         *,
         value: SerdeLike[V3] | None = None,
         name: str | None = None,
         on_error: OnError | None = None,
-    ) -> KTable[K, V3]: ...
+    ) -> KTable[TK, V3]: ...
     @overload
     def left_join(
-        self,
+        self: KTable[TK, V1 | None],
         other: KTable[K2, V2],
-        joiner: Callable[[V, V2 | None], V3 | None],
+        joiner: Callable[[V1, V2 | None], V3 | None],
         *,
-        foreign_key: Callable[[V], K2 | None],
+        foreign_key: Callable[[V1], K2 | None],
         value: SerdeLike[V3] | None = None,
         name: str | None = None,
         on_error: OnError | None = None,
-    ) -> KTable[K, V3]: ...
+    ) -> KTable[TK, V3]: ...
     @overload
     def left_join(
-        self,
+        self: KTable[TK, V1 | None],
         other: KTable[K2, V2],
-        joiner: Callable[[V, V2 | None], V3 | None],
+        joiner: Callable[[V1, V2 | None], V3 | None],
         *,
-        foreign_key: Callable[[K, V], K2 | None],
+        foreign_key: Callable[[TK, V1], K2 | None],
         with_key: Literal[True],
         value: SerdeLike[V3] | None = None,
         name: str | None = None,
         on_error: OnError | None = None,
-    ) -> KTable[K, V3]: ...
+    ) -> KTable[TK, V3]: ...
     @answering
     def left_join(
         self,
@@ -303,14 +311,14 @@ class KTable(Generic[K, V]):
 
     @answering
     def outer_join(
-        self,
-        other: KTable[K, V2],
-        joiner: Callable[[V | None, V2 | None], V3 | None],
+        self: KTable[TK, V1 | None],
+        other: KTable[TK, V2],
+        joiner: Callable[[V1 | None, V2 | None], V3 | None],
         *,
         value: SerdeLike[V3] | None = None,
         name: str | None = None,
         on_error: OnError | None = None,
-    ) -> KTable[K, V3]:
+    ) -> KTable[TK, V3]:
         """All rows of both tables. `joiner` gets None for a missing row."""
         _check_joiner("KTable.outer_join", joiner)
         return self._joined(other, joiner, table_join.OUTER, value, name)

@@ -99,21 +99,20 @@ class TimeWindowedKStream(_Windowed[K, V]):
     @overload
     def aggregate(
         self,
-        init: Initializer[A],
-        adder: Callable[[K, V, A], A | None],
+        init: Initializer[V],
+        adder: Callable[[K, V, V], V | None],
         *,
-        value: SerdeLike[A] | None = None,
         name: str | None = None,
         on_error: OnError | None = None,
         retention: Duration | None = None,
-    ) -> KTable[Windowed[K], A]: ...
+    ) -> KTable[Windowed[K], V]: ...
     @overload
     def aggregate(
         self,
-        init: Initializer[None],
-        adder: Callable[[K, V, A | None], A | None],
+        init: Initializer[A],
+        adder: Callable[[K, V, A], A | None],
         *,
-        value: SerdeLike[A] | None = None,
+        value: SerdeLike[A],
         name: str | None = None,
         on_error: OnError | None = None,
         retention: Duration | None = None,
@@ -156,23 +155,22 @@ class SessionWindowedKStream(_Windowed[K, V]):
     @overload
     def aggregate(
         self,
+        init: Initializer[V],
+        adder: Callable[[K, V, V], V | None],
+        merger: Callable[[K, V, V], V | None],
+        *,
+        name: str | None = None,
+        on_error: OnError | None = None,
+        retention: Duration | None = None,
+    ) -> KTable[Windowed[K], V]: ...
+    @overload
+    def aggregate(
+        self,
         init: Initializer[A],
         adder: Callable[[K, V, A], A | None],
         merger: Callable[[K, A, A], A | None],
         *,
-        value: SerdeLike[A] | None = None,
-        name: str | None = None,
-        on_error: OnError | None = None,
-        retention: Duration | None = None,
-    ) -> KTable[Windowed[K], A]: ...
-    @overload
-    def aggregate(
-        self,
-        init: Initializer[None],
-        adder: Callable[[K, V, A | None], A | None],
-        merger: Callable[[K, A | None, A | None], A | None],
-        *,
-        value: SerdeLike[A] | None = None,
+        value: SerdeLike[A],
         name: str | None = None,
         on_error: OnError | None = None,
         retention: Duration | None = None,

@@ -19,6 +19,8 @@ K = TypeVar("K", covariant=True, default=Any)
 """The type of the keys of a stream, table or record."""
 V = TypeVar("V", covariant=True, default=Any)
 """The type of its values."""
+TK = TypeVar("TK", default=Any)
+"""The type of the keys of a table. A join needs this very type: it looks keys up by their bytes."""
 
 KIn = TypeVar("KIn", contravariant=True, default=Any)
 """The type of the keys that a processor gets, or that may be forwarded."""

@@ -133,7 +133,8 @@ def test_errors_name_the_mistake() -> None:
 @pytest.mark.parametrize("cache", [0, 1 << 20])
 def test_the_type_of_rows_must_be_declared_if_it_is_not_that_of_the_values(cache: int) -> None:
     builder = StreamsBuilder("ready")
-    builder.stream("in", key=str, value=str).group_by_key().aggregate(lambda: 0, lambda key, value, row: row + 1)
+    strings = builder.stream("in", key=str, value=str).group_by_key()
+    strings.aggregate(lambda: 0, lambda key, value, row: row + 1)  # type: ignore[arg-type, operator]
     expected = "in/0 offset 0: the value does not fit: expected str, got int 1; declare its type with value="
     with pytest.raises(StepError, match=expected):
         Driver(builder.build(), cache=cache).send("in", "a", key="k")

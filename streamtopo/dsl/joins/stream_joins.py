@@ -18,7 +18,7 @@ from streamtopo.dsl.ktable import KTable
 from streamtopo.dsl.tables.global_table import GlobalKTable
 from streamtopo.errors import TopologyError
 from streamtopo.operators.joins.unmatched import How
-from streamtopo.records.type_parameters import K2, V2, V3, K, V
+from streamtopo.records.type_parameters import K1, K2, V2, V3, K, V
 from streamtopo.serdes import SerdeLike
 from streamtopo.topology.answering import answering
 from streamtopo.topology.functions import check_function, with_key_or_not
@@ -32,12 +32,15 @@ class StreamJoins(Generic[K, V]):
 
     @overload
     def join(
-        self, other: KStream[K, V2], joiner: Callable[[V, V2], V3], **options: Unpack[StreamJoin]
+        self: StreamJoins[K1 | None, V],
+        other: KStream[K1 | None, V2],
+        joiner: Callable[[V, V2], V3],
+        **options: Unpack[StreamJoin],
     ) -> KStream[K, V3]: ...
     @overload
     def join(
-        self,
-        other: KStream[K, V2],
+        self: StreamJoins[K1 | None, V],
+        other: KStream[K1 | None, V2],
         joiner: Callable[[V, V2], V3 | None],
         *,
         value: SerdeLike[V3],
@@ -45,8 +48,8 @@ class StreamJoins(Generic[K, V]):
     ) -> KStream[K, V3]: ...
     @overload
     def join(
-        self,
-        other: KStream[K, V2],
+        self: StreamJoins[K1 | None, V],
+        other: KStream[K1 | None, V2],
         joiner: Callable[[K, V, V2], V3],
         *,
         with_key: Literal[True],
@@ -87,12 +90,15 @@ class StreamJoins(Generic[K, V]):
     ) -> KStream[K, V3]: ...
     @overload
     def join(
-        self, other: KTable[K, V2], joiner: Callable[[V, V2], V3], **options: Unpack[TableJoin]
+        self: StreamJoins[K1 | None, V],
+        other: KTable[K1, V2],
+        joiner: Callable[[V, V2], V3],
+        **options: Unpack[TableJoin],
     ) -> KStream[K, V3]: ...
     @overload
     def join(
-        self,
-        other: KTable[K, V2],
+        self: StreamJoins[K1 | None, V],
+        other: KTable[K1, V2],
         joiner: Callable[[V, V2], V3 | None],
         *,
         value: SerdeLike[V3],
@@ -100,8 +106,8 @@ class StreamJoins(Generic[K, V]):
     ) -> KStream[K, V3]: ...
     @overload
     def join(
-        self,
-        other: KTable[K, V2],
+        self: StreamJoins[K1 | None, V],
+        other: KTable[K1, V2],
         joiner: Callable[[K, V, V2], V3],
         *,
         with_key: Literal[True],
@@ -120,12 +126,15 @@ class StreamJoins(Generic[K, V]):
 
     @overload
     def left_join(
-        self, other: KStream[K, V2], joiner: Callable[[V, V2 | None], V3], **options: Unpack[StreamJoin]
+        self: StreamJoins[K1 | None, V],
+        other: KStream[K1 | None, V2],
+        joiner: Callable[[V, V2 | None], V3],
+        **options: Unpack[StreamJoin],
     ) -> KStream[K, V3]: ...
     @overload
     def left_join(
-        self,
-        other: KStream[K, V2],
+        self: StreamJoins[K1 | None, V],
+        other: KStream[K1 | None, V2],
         joiner: Callable[[V, V2 | None], V3 | None],
         *,
         value: SerdeLike[V3],
@@ -133,8 +142,8 @@ class StreamJoins(Generic[K, V]):
     ) -> KStream[K, V3]: ...
     @overload
     def left_join(
-        self,
-        other: KStream[K, V2],
+        self: StreamJoins[K1 | None, V],
+        other: KStream[K1 | None, V2],
         joiner: Callable[[K, V, V2 | None], V3],
         *,
         with_key: Literal[True],
@@ -175,12 +184,15 @@ class StreamJoins(Generic[K, V]):
     ) -> KStream[K, V3]: ...
     @overload
     def left_join(
-        self, other: KTable[K, V2], joiner: Callable[[V, V2 | None], V3], **options: Unpack[TableJoin]
+        self: StreamJoins[K1 | None, V],
+        other: KTable[K1, V2],
+        joiner: Callable[[V, V2 | None], V3],
+        **options: Unpack[TableJoin],
     ) -> KStream[K, V3]: ...
     @overload
     def left_join(
-        self,
-        other: KTable[K, V2],
+        self: StreamJoins[K1 | None, V],
+        other: KTable[K1, V2],
         joiner: Callable[[V, V2 | None], V3 | None],
         *,
         value: SerdeLike[V3],
@@ -188,8 +200,8 @@ class StreamJoins(Generic[K, V]):
     ) -> KStream[K, V3]: ...
     @overload
     def left_join(
-        self,
-        other: KTable[K, V2],
+        self: StreamJoins[K1 | None, V],
+        other: KTable[K1, V2],
         joiner: Callable[[K, V, V2 | None], V3],
         *,
         with_key: Literal[True],
@@ -203,12 +215,15 @@ class StreamJoins(Generic[K, V]):
 
     @overload
     def outer_join(
-        self, other: KStream[K, V2], joiner: Callable[[V | None, V2 | None], V3], **options: Unpack[StreamJoin]
+        self: StreamJoins[K1 | None, V],
+        other: KStream[K1 | None, V2],
+        joiner: Callable[[V | None, V2 | None], V3],
+        **options: Unpack[StreamJoin],
     ) -> KStream[K, V3]: ...
     @overload
     def outer_join(
-        self,
-        other: KStream[K, V2],
+        self: StreamJoins[K1 | None, V],
+        other: KStream[K1 | None, V2],
         joiner: Callable[[V | None, V2 | None], V3 | None],
         *,
         value: SerdeLike[V3],
@@ -216,8 +231,8 @@ class StreamJoins(Generic[K, V]):
     ) -> KStream[K, V3]: ...
     @overload
     def outer_join(
-        self,
-        other: KStream[K, V2],
+        self: StreamJoins[K1 | None, V],
+        other: KStream[K1 | None, V2],
         joiner: Callable[[K, V | None, V2 | None], V3],
         *,
         with_key: Literal[True],

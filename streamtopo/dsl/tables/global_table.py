@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Generic
 
 from streamtopo.dsl.graph import Graph
-from streamtopo.records.type_parameters import K, V
+from streamtopo.records.type_parameters import TK, V
 from streamtopo.serdes import Serde
 
 
 @dataclass(frozen=True)
-class GlobalKTable(Generic[K, V]):
+class GlobalKTable(Generic[TK, V]):
     """Made by `StreamsBuilder.global_table`. Records of any partition can be joined with any of its rows."""
 
     graph: Graph

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
+import sys
 import time
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -11,7 +12,9 @@ from typing import NamedTuple
 
 from tests.docs.terminals import PATIENCE, ROOT, Terminals
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "start").glob("*.md"))]
+ELSEWHERE = ("faust.md", "spark.md")
+"""Guides whose examples need what only their own tests have."""
+PAGES = [ROOT / "README.md", *(page for page in sorted((ROOT / "docs").rglob("*.md")) if page.name not in ELSEWHERE)]
 BROKER = "127.0.0.1:9092"
 FENCE = re.compile(r'^(?:<!-- ([^>]+) -->\n)?```(\w+)(?: title="([^"]+)")?.*\n((?:.*\n)*?)```$', re.MULTILINE)
 LOOKS = re.compile(r"streamtopo (query|consume|groups|topics list|dlq list)|curl")
@@ -48,6 +51,7 @@ def play(page: Path, folder: Path, marks: Collection[str] = ("",), broker: str =
             if "." in block.title:
                 (folder / block.title).parent.mkdir(parents=True, exist_ok=True)
                 (folder / block.title).write_text(code)
+                sys.modules.pop(Path(block.title).stem, None)  # that of another page
             elif block.mark in marks and block.language == "python":
                 exec(compile(code, page.name, "exec", dont_inherit=True), {"__name__": "block"})
             elif block.mark in marks and block.language == "console":

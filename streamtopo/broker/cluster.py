@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from streamtopo.broker.downloads import jars
+from streamtopo.broker.downloads import Say, jars, unsaid
 from streamtopo.broker.java import find_java
 from streamtopo.broker.node import Node, check_free, free_port, stop
 from streamtopo.broker.properties import HOST, Ports, properties
@@ -42,8 +42,12 @@ class Cluster:
         port: int | None = None,
         config: Mapping[str, str] | None = None,
         kafka_home: Path | None = None,
+        say: Say = unsaid,
     ) -> str:
-        """Start the brokers that are not running, and wait for them; return the address. Port 0 means any free port."""
+        """Start the brokers that are not running, and wait for them; return the address. Port 0 means any free port.
+
+        `say` is told what is being done, as this can take minutes.
+        """
         java = find_java()
         with self._alone():
             ports = self._ports(brokers, port)
@@ -53,7 +57,8 @@ class Cluster:
                 for number in stopped:
                     for taken in ports[number]:
                         check_free(taken)
-                found = jars(java, kafka_home)
+                found = jars(java, kafka_home, say)
+                say(f"starting Apache Kafka in {self.directory}", "")
                 id = self._keep(ports)
                 for number in stopped:
                     data = str(nodes[number].directory / "data")

@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,24 +19,34 @@ VERSION = "4.1.0"
 MIRROR = "STREAMTOPO_MAVEN_URL"
 LOGGING = "org.slf4j:slf4j-simple:1.7.36"
 _BROKER = (f"org.apache.kafka:kafka_2.13:{VERSION}", f"org.apache.kafka:kafka-tools:{VERSION}", LOGGING)
+_DOWNLOADED = "[SUCCESSFUL ]"
+"""What Ivy writes for each file."""
 _ATTEMPTS = 2
 """The first attempt may end with a missing jar, which the second one finds."""
 
 
-def jars(java: str, home: Path | None = None) -> list[Path]:
+Say = Callable[[str, str], object]
+"""Is told what is being done, and how far it is."""
+
+
+def unsaid(doing: str, progress: str) -> None:
+    pass
+
+
+def jars(java: str, home: Path | None = None, say: Say = unsaid) -> list[Path]:
     """The jars that a broker needs: of this installation of Kafka, or downloaded into the cache of the user."""
     if home is not None:
         return _installed(home)
-    return fetched(java, f"kafka-{VERSION}", _BROKER)
+    return fetched(java, f"kafka-{VERSION}", _BROKER, say)
 
 
-def fetched(java: str, name: str, coordinates: Sequence[str]) -> list[Path]:
+def fetched(java: str, name: str, coordinates: Sequence[str], say: Say = unsaid) -> list[Path]:
     """These jars and their dependencies, in a directory of this name in the cache of the user."""
     directory = cache_directory() / name
     complete = directory / "complete"
     with _alone(directory):
         if not complete.exists():
-            _fetch(java, directory, coordinates)
+            _fetch(java, directory, coordinates, lambda progress: say(f"downloading {name}, once", progress))
             complete.touch()
     return sorted(directory.glob("*.jar"))
 
@@ -56,7 +66,7 @@ def _alone(directory: Path) -> Iterator[None]:
         yield
 
 
-def _fetch(java: str, directory: Path, coordinates: Sequence[str]) -> None:
+def _fetch(java: str, directory: Path, coordinates: Sequence[str], say: Callable[[str], object]) -> None:
     ivy = _ivy()
     with tempfile.TemporaryDirectory(dir=directory) as scratch:
         module = Path(scratch) / "ivy.xml"
@@ -65,18 +75,31 @@ def _fetch(java: str, directory: Path, coordinates: Sequence[str]) -> None:
         command += ["-ivy", str(module), "-confs", "default", "-types", "jar", "bundle"]
         command += ["-retrieve", f"{scratch}/jars/[artifact]-[revision].[ext]"]
         for _ in range(_ATTEMPTS):
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            if done.returncode == 0 and "FAILED" not in done.stdout:
+            code, output = _run_ivy(command, say)
+            if code == 0 and "FAILED" not in output:
                 break
         else:
             raise BrokerError(
-                f"{', '.join(coordinates)} could not be downloaded:\n{_errors(done.stdout + done.stderr)}\n"
+                f"{', '.join(coordinates)} could not be downloaded:\n{_errors(output)}\n"
                 f"Set {MIRROR} to a Maven repository that can be reached from here, or use an unpacked Kafka "
                 "download: --kafka-home DIRECTORY"
             )
         for jar in (Path(scratch) / "jars").iterdir():
             jar.replace(directory / jar.name)
     shutil.rmtree(directory / "ivy")
+
+
+def _run_ivy(command: list[str], say: Callable[[str], object]) -> tuple[int, str]:
+    """Its exit code, and what it wrote."""
+    lines, found = [], 0
+    say("")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as ivy:
+        for line in ivy.stdout or ():
+            lines.append(line)
+            if _DOWNLOADED in line:
+                found += 1
+                say(f"{found} files")
+    return ivy.returncode, "".join(lines)
 
 
 def _ivy() -> Path:

@@ -11,6 +11,7 @@ from streamtopo.cli.consume import consume
 from streamtopo.cli.dlq import dlq
 from streamtopo.cli.graph import graph
 from streamtopo.cli.groups import groups
+from streamtopo.cli.new import new
 from streamtopo.cli.produce import produce
 from streamtopo.cli.query import query
 from streamtopo.cli.reconcile import reconcile
@@ -26,7 +27,8 @@ from streamtopo.cli.worker import worker
 def main() -> None:
     """Kafka Streams for Python.
 
-    APP is a module (apps.wordcount), module:attribute, or a path (apps/wordcount, ./app.py:topology).
+    APP is a module (apps.wordcount), module:attribute, or a path (apps/wordcount, ./app.py:topology). The attribute is
+    a topology, a builder, or a function that returns one; it may be left out if there is only one topology or builder.
     """
 
 
@@ -37,6 +39,7 @@ for command in (
     dlq,
     graph,
     groups,
+    new,
     produce,
     query,
     reconcile,

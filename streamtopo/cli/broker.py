@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
 from streamtopo.broker import Cluster, default_directory
+from streamtopo.broker.downloads import Say
 from streamtopo.cli.shared.failures import FAILED, Commands
 from streamtopo.cli.shared.options import json_option
 from streamtopo.cli.shared.tables import counted, show_json, show_rows
@@ -48,19 +52,41 @@ def broker() -> None:
 @config_option
 @directory_option
 def up(brokers: int | None, port: int | None, kafka_home: Path | None, config: dict[str, str], directory: Path) -> None:
-    """Start the cluster and print its URL.
+    """Start the cluster and print the line that lets all commands use it.
 
     Brokers that are running already are left alone. The first time, Apache Kafka is downloaded from Maven Central, or
     from STREAMTOPO_MAVEN_URL. Java 17 is required; Docker is not.
 
     \b
     Examples:
+      eval "$(streamtopo broker up)"
       streamtopo broker up --port 19092
       streamtopo broker up --brokers 3 --dir /tmp/three --port 29092
       streamtopo broker up --kafka-home ~/kafka_2.13-4.1.0 --config log.retention.hours=1
     """
-    address = Cluster(directory).up(brokers, port=port, config=config, kafka_home=kafka_home)
-    click.echo(f"kafka://{address}")
+    with _progress() as say:
+        address = Cluster(directory).up(brokers, port=port, config=config, kafka_home=kafka_home, say=say)
+    click.echo(f"export STREAMTOPO_LOG=kafka://{address}")
+
+
+@contextmanager
+def _progress() -> Iterator[Say]:
+    """Show progress on standard error: a line that changes on a terminal, else a line for each thing that is done."""
+    if not sys.stderr.isatty():
+        said = set[str]()
+
+        def say(doing: str, progress: str) -> None:
+            if doing not in said:
+                click.echo(doing, err=True)
+            said.add(doing)
+
+        yield say
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    with Console(stderr=True).status("") as status:
+        yield lambda doing, progress: status.update(Text(f"{doing}: {progress}" if progress else doing))
 
 
 @broker.command()

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from importlib import import_module
+from inspect import Parameter, signature
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from streamtopo.dsl.builder import StreamsBuilder
@@ -17,7 +19,10 @@ Described = Topology | StreamsBuilder
 
 
 def load_topology(text: str) -> Topology:
-    """The topology of an application. Without an attribute: the one called `topology`, or the only one."""
+    """The topology of an application. Without an attribute: the one called `topology`, or the only one.
+
+    An attribute may be a function that returns it.
+    """
     module = load_module(text)
     attribute = text.partition(":")[2]
     return topology_of(_chosen(module, attribute) if attribute else _the_one(module))
@@ -101,11 +106,42 @@ def _chosen(module: ModuleType, attribute: str) -> Described:
     found: Any = getattr(module, attribute)
     if isinstance(found, Topology | StreamsBuilder):
         return found
+    if callable(found) and not isinstance(found, type):
+        return _made(f"{module.__name__}:{attribute}", found)
     kind = f"the class {found.__name__}" if isinstance(found, type) else f"of type {type(found).__name__}"
     raise TopologyError(
         f'"{module.__name__}:{attribute}" is not a Topology or StreamsBuilder, but {kind}; '
         f"the module has {_listed(module)}"
     )
+
+
+def _made(name: str, function: Callable[..., Any]) -> Described:
+    """What a function without parameters returns."""
+    if needed := _needed_parameters(function):
+        raise TopologyError(
+            f'"{name}" is a function that needs {" and ".join(needed)}; an application is made without arguments: '
+            "give the parameters defaults, or write a function without any that calls it"
+        )
+    try:
+        made = function()
+    except (Exception, SystemExit) as error:
+        raise TopologyError(f'calling "{name}" failed: {type(error).__name__}: {error}') from error
+    if isinstance(made, Topology | StreamsBuilder):
+        return made
+    if hasattr(made, "__await__"):
+        made.close()
+        raise TopologyError(
+            f'"{name}" is a coroutine function; write it with def, because it describes and does not wait'
+        )
+    raise TopologyError(
+        f'"{name}" returned {made!r:.80}; let it return the topology (return builder.build()) or the builder'
+    )
+
+
+def _needed_parameters(function: Callable[..., Any]) -> list[str]:
+    variable = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+    parameters = signature(function).parameters.values()
+    return [f'"{one.name}"' for one in parameters if one.default is one.empty and one.kind not in variable]
 
 
 def _the_one(module: ModuleType) -> Described:
@@ -115,10 +151,19 @@ def _the_one(module: ModuleType) -> Described:
     different = list({id(one): one for one in named.values()}.values())
     if len(different) == 1:
         return different[0]
-    raise TopologyError(
-        f'module "{module.__name__}" has {_listed(module)}; '
-        + (f"say which: {module.__name__}:{next(iter(named))}" if named else 'call the topology "topology"')
-    )
+    named = named or _functions(module)
+    hint = f"say which: {module.__name__}:{next(iter(named))}" if named else 'call the topology "topology"'
+    raise TopologyError(f'module "{module.__name__}" has {_listed(module)}; {hint}')
+
+
+def _functions(module: ModuleType) -> dict[str, Any]:
+    """The module's own functions that may make a topology; `main` usually does more."""
+    own = {name: one for name, one in vars(module).items() if getattr(one, "__module__", None) == module.__name__}
+    return {
+        name: one
+        for name, one in own.items()
+        if isinstance(one, FunctionType) and name != "main" and not _needed_parameters(one)
+    }
 
 
 def _found(module: ModuleType, kind: type[Described]) -> dict[str, Described]:
@@ -126,4 +171,7 @@ def _found(module: ModuleType, kind: type[Described]) -> dict[str, Described]:
 
 
 def _listed(module: ModuleType) -> str:
-    return ", ".join(_found(module, Topology) | _found(module, StreamsBuilder)) or "no Topology and no StreamsBuilder"
+    if named := _found(module, Topology) | _found(module, StreamsBuilder):
+        return ", ".join(named)
+    functions = _functions(module)
+    return "no Topology and no StreamsBuilder" + (f", but a function ({', '.join(functions)})" if functions else "")

@@ -24,10 +24,11 @@ def run(*arguments: object) -> Result:
 def test_it_comes_up_once_stays_up_and_goes_down(tmp_path: Path) -> None:
     first = run("up", "--dir", tmp_path, "--port", 0)
     second = run("up", "--dir", tmp_path)
-    assert (first.exit_code, first.output) == (0, second.output)
-    assert first.output.startswith("kafka://127.0.0.1:")
+    assert (first.exit_code, first.stdout, second.output) == (0, second.stdout, second.stdout)
+    assert first.stderr == f"starting Apache Kafka in {tmp_path}\n"
     (node,) = json.loads(run("status", "--dir", tmp_path, "--json").output)
     host, port = node["address"].split(":")
+    assert first.stdout == f"export STREAMTOPO_LOG=kafka://{host}:{port}\n"
     socket.create_connection((host, int(port))).close()
     assert "Kafka Server started" in run("logs", "--dir", tmp_path, "--lines", 500).output
     assert "has 1 brokers, not 3" in run("up", "--dir", tmp_path, "--brokers", 3).output
@@ -67,7 +68,8 @@ def test_a_fetch_that_fails_says_what_to_do(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv(downloads.MIRROR, f"file://{tmp_path}/nothing")
     result = run("up", "--dir", tmp_path / "c", "--port", 0)
     assert result.exit_code == 1
-    assert "could not be downloaded" in result.output
+    assert result.stderr.startswith(f"downloading kafka-{downloads.VERSION}, once\nError: ")
+    assert "could not be downloaded" in result.stderr
     assert "--kafka-home" in result.output
 
 

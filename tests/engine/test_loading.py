@@ -88,6 +88,12 @@ def test_with_an_attribute_that_one_is_loaded(write: Write) -> None:
     assert load_topology("many:builder").application_id == "c"
 
 
+MAKERS = """
+def nothing(): pass
+def main(): pass
+def needs(log, *more, url, size=1): pass
+async def later(): pass
+"""
 MISTAKES = {
     "nowhere": 'no module "nowhere"; run from the folder that holds it',
     "app.nowhere": 'no module "app.nowhere"',
@@ -100,6 +106,10 @@ MISTAKES = {
     "app:Topology": '"app:Topology" is not a Topology or StreamsBuilder, but the class Topology',
     "app": 'module "app" has first, second, builder; say which: app:first',
     "empty": 'module "empty" has no Topology and no StreamsBuilder; call the topology "topology"',
+    "makers": r"no Topology and no StreamsBuilder, but a function \(nothing, later\); say which: makers:nothing",
+    "makers:nothing": '"makers:nothing" returned None; let it return the topology',
+    "makers:needs": '"makers:needs" is a function that needs "log" and "url"; an application is made without arguments',
+    "makers:later": '"makers:later" is a coroutine function; write it with def',
     "./wave.py": '"wave.py" cannot be imported, because the name "wave" is taken by .*wave.py; rename the file',
 }
 
@@ -108,6 +118,7 @@ MISTAKES = {
 def test_a_mistake_is_named(write: Write, text: str) -> None:
     write("app.py", topology("a", "first") + topology("b", "second") + builder("c") + "number = 1")
     write("empty.py", "")
+    write("makers.py", MAKERS)
     write("notes.txt", "")
     write("plain/x.py", "")
     write("wave.py", "")
@@ -135,6 +146,20 @@ def test_a_failing_import_is_reported_with_its_cause(write: Write, content: str,
         load_topology("broken")
     assert message in str(raised.value)
     assert type(raised.value.__cause__).__name__ == message.partition(":")[0]
+
+
+def test_a_function_makes_the_topology(write: Write) -> None:
+    lines = [f"    {line}" for line in builder("made").replace("*", "StreamsBuilder").splitlines()]
+    write("makers.py", "\n".join(["def make(size=1, *more, **options):", *lines, "    return builder"]))
+    assert load_topology("makers:make").application_id == "made"
+    assert load_topology("./makers.py:make").describe() == load_topology("makers:make").describe()
+
+
+def test_a_function_that_fails_is_reported_with_its_cause(write: Write) -> None:
+    write("makers.py", "def make():\n    1 / 0")
+    with pytest.raises(TopologyError, match='calling "makers:make" failed: ZeroDivisionError') as raised:
+        load_topology("makers:make")
+    assert isinstance(raised.value.__cause__, ZeroDivisionError)
 
 
 def test_an_empty_topology_is_refused(write: Write) -> None:

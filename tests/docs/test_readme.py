@@ -89,7 +89,7 @@ def test_examples_are_found() -> None:
 def test_every_command_has_help_with_an_example_and_is_on_a_page(name: str, command: click.Command) -> None:
     output = CliRunner().invoke(main, [*name.split()[1:], "--help"]).stdout
     assert f"Usage: {main.name} {name.partition(' ')[2]}" in output
-    assert re.search(rf"Examples?:\n +{name} ", output)
+    assert re.search(rf'Examples?:\n +(eval "\$\()?{name}[ )]', output)
     assert all(option.help for option in command.params if isinstance(option, click.Option))
     assert any(name in page.read_text() for page in (ROOT / "docs").rglob("*.md"))
 

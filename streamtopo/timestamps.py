@@ -54,8 +54,9 @@ class Timestamp:
         Times after the bound do not move the time of the partition.
         """
         times = self._taken(keys, values, log, partition, bound)
+        source = f'the field "{self.take}" has' if isinstance(self.take, str) else _RETURNED
         for time in times:
-            check_timestamp(time, "the timestamp function returned")
+            check_timestamp(time, source)
         if self.invalid == "skip" or min(times, default=0) >= 0:
             return times
         return list(self._valid(times, partition, bound))
@@ -124,6 +125,9 @@ def timestamp_of(given: TimestampLike | None) -> Timestamp | None:
     return given if given is None or isinstance(given, Timestamp) else Timestamp(given)
 
 
+_RETURNED = "the timestamp function returned"
+
+
 def _field(name: str, value: Any) -> Any:
     try:
         return value[name] if isinstance(value, dict) else getattr(value, name)
@@ -146,7 +150,7 @@ def _one_by_one(
 ) -> Iterator[int]:
     for key, value, logged in zip(keys, values, log, strict=True):
         time = function(key, value, Times(partition, logged))
-        check_timestamp(time, "the timestamp function returned")
+        check_timestamp(time, _RETURNED)
         if partition < time <= bound:
             partition = time
         yield time

@@ -83,6 +83,8 @@ def query(
     from streamtopo.hosting.sources.external_query import open_query
 
     config, topology = config_of(state_dir=state_dir), load_topology(app)
+    if bounds["as_of"] is not None and store in topology.stores:
+        _check_versions(topology.stores[store])
     with (
         opened_log(log) as source,
         open_query(topology, source, config, store, wait=wait, token=web_token) as store_query,
@@ -92,6 +94,12 @@ def query(
     if key is not None and not found:
         click.echo(f'store "{store}" has no key "{key}"', err=True)
         click.get_current_context().exit(FAILED)
+
+
+def _check_versions(spec: StoreSpec) -> None:
+    if spec.kind is not Kind.VERSIONED:
+        instead = "--from and --to show its windows at a time" if spec.timed else "without it, the row of now is shown"
+        raise click.UsageError(f'store "{spec.name}" keeps no versions, so --as-of cannot be used; {instead}')
 
 
 def _rows_of_key(

@@ -17,6 +17,7 @@ from streamtopo.records import Columns, Headers, TopicPartition
 from streamtopo.settings.config import WorkerConfig
 from streamtopo.settings.durations import Duration, milliseconds
 from streamtopo.settings.on_error import OnError, policy_of
+from streamtopo.settings.sizes import size
 from streamtopo.stores import StoreSpec
 from streamtopo.stores.backends.memory import MemoryStore
 from streamtopo.stores.views.key_value import Pair
@@ -58,7 +59,7 @@ class Driver:
         *,
         partitions: int = 1,
         wall_clock_ms: int = 0,
-        cache: int = 0,
+        cache: int | str = 0,
         chunk: int = 10_000,
         on_error: OnError | None = None,
         log: MemoryLog | None = None,
@@ -72,7 +73,7 @@ class Driver:
         self._config = WorkerConfig(
             commit_interval=1 << 60,
             commit_pause=0,
-            cache=cache,
+            cache=size(cache),
             chunk=chunk,
             on_error=None if on_error is None else policy_of(on_error),
             idle_advance=milliseconds(times.get("idle_advance", 0)),

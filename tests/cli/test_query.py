@@ -162,3 +162,24 @@ def test_a_new_store_is_an_error_and_creates_no_files(run: Run, log: EmbeddedLog
     result = run("query", "counting", "counts", "key 1")
     assert 'store "counts" has no rows yet: no worker of "counting" has run with it; start one' in result.output
     assert [path for path in sorted(folder.rglob("*")) if path not in kept and "__pycache__" not in str(path)] == []
+
+
+@pytest.mark.parametrize(
+    ("store", "instead"),
+    [("counts", "without it, the row of now is shown"), ("minutes", "--from and --to show its windows at a time")],
+)
+def test_a_store_without_versions_has_no_row_as_of_a_time(run: Run, folder: Path, store: str, instead: str) -> None:
+    (folder / "timed.py").write_text(_TIMED)
+    log_of(folder, 1).close()
+    result = run("query", "timed", store, "a", "--as-of", "5")
+    assert result.exit_code == 2, result.output
+    assert f'store "{store}" keeps no versions, so --as-of cannot be used; {instead}' in " ".join(result.output.split())
+
+
+_TIMED = """
+from streamtopo import StreamsBuilder, Windows
+builder = StreamsBuilder("timed")
+grouped = builder.stream("in", key=str, value=str).group_by_key()
+grouped.count(name="counts")
+grouped.windowed_by(Windows.tumbling("1m")).count(name="minutes")
+"""

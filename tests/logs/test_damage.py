@@ -6,6 +6,7 @@ import faulthandler
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import sqlite3
@@ -142,13 +143,17 @@ def test_cleaning_leaves_what_is_damaged_as_it_is(tmp_path: Path, caplog: pytest
         ("UPDATE notes SET text = 'c'", 'table "notes"'),
         ("UPDATE meta SET value = 'x' WHERE name = 'id'", 'table "meta"'),
         ("UPDATE topics SET config = 'x'", 'table "topics"'),
+        ("UPDATE meta SET value = CAST(x'ff' AS TEXT)", 'table "meta": a text in it is not UTF-8'),
+        ("UPDATE topics SET name = CAST(x'ff' AS TEXT)", 'table "topics": a text in it is not UTF-8'),
     ],
 )
 def test_a_small_table_that_was_changed_is_damaged(tmp_path: Path, change: str, what: str) -> None:
     log_of(tmp_path).close()
     changed(tmp_path, change)
-    with pytest.raises(LogDamaged, match=f'the log at "{tmp_path}" is damaged: {what}.*{RESTORE}'):
+    advice = rf"in log\.db; {RESTORE}.*streamtopo topics verify lists all damage"
+    with pytest.raises(LogDamaged, match=f'the log at "{tmp_path}" is damaged: {what}.*{advice}'):
         EmbeddedLog(tmp_path)
+    assert any(re.search(what, damage.problem) for damage in verify(tmp_path, []).damages)
 
 
 def test_a_locked_database_is_not_called_damaged(tmp_path: Path) -> None:

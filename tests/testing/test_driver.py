@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from streamtopo import StreamsBuilder, Worker
-from streamtopo.errors import PartitionError, StreamtopoError, TopologyError
+from streamtopo.errors import ConfigError, PartitionError, StreamtopoError, TopologyError
 from streamtopo.hosting import host
 from streamtopo.logs import Topic
 from streamtopo.logs.memory import MemoryLog
-from streamtopo.testing import Driver
+from streamtopo.testing import Driver, DriverRecord
 
 
 def shouting() -> StreamsBuilder:
@@ -74,3 +74,14 @@ def test_a_table_with_another_number_of_partitions_is_joined_as_the_error_advise
         driver.send("people", person.upper(), key=person)
         driver.send("orders", "tea", key=person)
     assert sorted(driver.read("out")) == [(name, f"tea of {name.upper()}") for name in ("ann", "bob", "cid")]
+
+
+@pytest.mark.parametrize("cache", ["1MB", "64 kB", 1000])
+def test_the_size_of_the_cache_is_given_as_for_a_worker(cache: int | str) -> None:
+    builder = StreamsBuilder("counting")
+    builder.stream("words", key=str, value=str).group_by_key().count(name="counts").to_stream().to("counts")
+    driver = Driver(builder, cache=cache)
+    driver.send_all([DriverRecord("words", "a", "x", 0)] * 3)
+    assert driver.read("counts") == [("a", 3)]
+    with pytest.raises(ConfigError, match="'1 mega' is not a size"):
+        Driver(builder, cache="1 mega")

@@ -108,3 +108,8 @@ def test_times_are_the_same_when_a_round_is_repeated(take: str | Callable[..., i
     one.send("in", {"at": 5, "by": 1})
     one.send_all(DriverRecord("in", None, {"at": at, "by": by}, 0) for at, by in [(-1, 2), (7, 0), (-1, 5), (9, 10)])
     assert [(record.value, record.timestamp) for record in one.records("out")] == [(10, 5), (5, 5), (2, 7), (1, 9)]
+
+
+def test_the_error_for_a_wrong_time_in_a_field_names_the_field() -> None:
+    with pytest.raises(StepError, match="the field \"at\" has 'noon' as a timestamp; it must be milliseconds"):
+        times(driver("at"), {"at": "noon"})

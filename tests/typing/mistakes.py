@@ -3,6 +3,8 @@
 Where a function does not return the declared type, pyright takes a union of both, and does not complain.
 """
 
+# pyright: strict
+
 from __future__ import annotations
 
 from streamtopo import KStream, KTable, Processor, Record, Windows
@@ -34,9 +36,9 @@ def declared_types() -> None:
     orders.to("out", key=int)  # error
     orders.to(lambda key, order, context: order.shop)  # error
     orders.group_by_key(value=int)  # error
-    orders.map_values(lambda order: order.cents, value=str)  # error: mypy
-    orders.select_key(lambda key, order: order.shop, key=str)  # error: mypy
-    orders.group_by(lambda key, order: order.shop, key=str)  # error: mypy
+    orders.map_values(lambda order: order.cents, value=str)  # error in mypy
+    orders.select_key(lambda key, order: order.shop, key=str)  # error in mypy
+    orders.group_by(lambda key, order: order.shop, key=str)  # error in mypy
     builder.stream("in", key=5)  # error
 
 

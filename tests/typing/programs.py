@@ -1,5 +1,7 @@
 """Programs whose types are known without annotations."""
 
+# pyright: strict
+
 from __future__ import annotations
 
 import asyncio

@@ -127,9 +127,12 @@ def damages(connection: sqlite3.Connection) -> Iterator[str]:
             yield from _damages(connection, table)
         except sqlite3.Error as error:
             check_damage(error)
-            yield f'table "{table.name}": {error}'
+            problem = "a text in it is not UTF-8" if _OURS in str(error) else error
+            yield f'table "{table.name}": {problem}'
 
 
+_OURS = "user-defined function raised"
+"""What SQLite says if `seal` cannot be called: Python cannot read one of the values."""
 _NO_DAMAGE = ("BUSY", "FULL", "IOERR_SHM", "CANTOPEN", "READONLY", "NOMEM", "PROTOCOL")
 """Errors that say nothing about the file: locks, no space, no memory, no file descriptors, no permission."""
 

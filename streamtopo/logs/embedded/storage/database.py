@@ -159,7 +159,10 @@ class Database:
         """Check the small tables, which are read all the time. Batches are checked when they are read."""
         with closing(self.connect()) as connection:
             for damage in checksums.damages(connection):
-                raise LogDamaged(f'the log at "{self.directory}" is damaged: {damage}; {_WHAT_TO_DO}')
+                raise LogDamaged(
+                    f'the log at "{self.directory}" is damaged: {damage}, in log.db; {_WHAT_TO_DO}; '
+                    "streamtopo topics verify lists all damage"
+                )
 
 
 def _bring_up(connection: sqlite3.Connection, version: int) -> None:
@@ -285,6 +288,8 @@ _EXPLANATIONS: list[tuple[str, str]] = [
 
 def explain(error: sqlite3.Error, directory: Path) -> LogError:
     name = name_of(error)
+    if "Could not decode to UTF-8" in str(error):  # raised by Python, without a name
+        name = "SQLITE_CORRUPT"
     what = next((text for prefix, text in _EXPLANATIONS if name.startswith(prefix)), "")
     return LogError(f'the log at "{directory}": {what or "unexpected"} ({name or type(error).__name__}: {error})')
 

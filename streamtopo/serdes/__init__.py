@@ -25,7 +25,7 @@ _FEW = 4
 """Shorter columns are checked faster value by value."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # with slots, Serde[Order](…) fails in Python 3.11
 class Serde(Generic[T]):
     """`encode` and `decode` never get None: it is the null of the log, and a tombstone in a table."""
 

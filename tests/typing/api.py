@@ -1,5 +1,7 @@
 """User code as people write it: mypy --strict checks it, nothing runs it."""
 
+# pyright: strict
+
 from __future__ import annotations
 
 import re

@@ -3,9 +3,11 @@
 Where a function does not return the declared type, pyright takes a union of both, and does not complain.
 """
 
+# pyright: strict
+
 from __future__ import annotations
 
-from streamtopo import KStream, KTable, Processor, Record, Windows
+from streamtopo import KeyValueStore, KStream, KTable, Processor, Record, Windows
 from streamtopo.aggregators import mean
 from tests.typing.programs import Customer, Once, Order, builder, customers, orders, shops
 
@@ -34,9 +36,9 @@ def declared_types() -> None:
     orders.to("out", key=int)  # error
     orders.to(lambda key, order, context: order.shop)  # error
     orders.group_by_key(value=int)  # error
-    orders.map_values(lambda order: order.cents, value=str)  # error: mypy
-    orders.select_key(lambda key, order: order.shop, key=str)  # error: mypy
-    orders.group_by(lambda key, order: order.shop, key=str)  # error: mypy
+    orders.map_values(lambda order: order.cents, value=str)  # error in mypy
+    orders.select_key(lambda key, order: order.shop, key=str)  # error in mypy
+    orders.group_by(lambda key, order: order.shop, key=str)  # error in mypy
     builder.stream("in", key=5)  # error
 
 
@@ -83,6 +85,14 @@ class Prices(Processor[str, int, str, float]):
         self.context.forward(record.with_value(f"{record.value}"))  # error
         self.context.forward(record.with_key(1).with_value(0.5))  # error
         record.value.upper()  # error
+
+
+class Seen(Processor[str, int, str, float]):
+    def process(self, record: Record[str, int]) -> None:
+        seen: KeyValueStore[str, int] = self.context.get_state_store("seen")
+        seen.put(record.key, "once")  # error
+        seen.put(record.key, seen.get(record.key) + 1)  # error
+        seen.get(record.value)  # error
 
 
 def processors() -> None:

@@ -91,6 +91,7 @@ class Query:
         return self._location.spec
 
     def get(self, key: Any) -> Any:
+        """The committed value of a key; None if there is none. Raises `NotOwner` or `Restoring` if it is not here."""
         return self.find(key).value
 
     def find(self, key: Any) -> Found:
@@ -138,6 +139,7 @@ class Query:
         return self._retry.call(lambda: self._version_at(part, data, time))
 
     def all(self) -> Iterator[Pair]:
+        """All rows, in the order of the keys' bytes within each partition."""
         return self.range()
 
     def count(self) -> int:

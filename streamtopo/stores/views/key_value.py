@@ -28,10 +28,12 @@ class KeyValueStore:
         self._index = identity_of(state.spec.key)
 
     def get(self, key: Any) -> Any:
+        """The value of a key; None if there is none."""
         row = self._row(key)
         return row and private(row[0])
 
     def get_with_timestamp(self, key: Any) -> ValueAndTimestamp | None:
+        """The value of a key, and the time of the record that set it; None if there is none."""
         row = self._row(key)
         return row and ValueAndTimestamp(private(row[0]), row[1])
 
@@ -51,10 +53,12 @@ class KeyValueStore:
         return before
 
     def put_all(self, pairs: Iterable[Pair]) -> None:
+        """Put several pairs of a key and a value."""
         for key, value in pairs:
             self.put(key, value)
 
     def delete(self, key: Any) -> Any:
+        """Delete a row, and return its value; None if there was none."""
         before = self.get(key)
         self.put(key, None)
         return before
@@ -64,12 +68,15 @@ class KeyValueStore:
         return self._scan(start, stop, reverse=False)
 
     def reverse_range(self, start: Any = None, stop: Any = None) -> Iterator[Pair]:
+        """As `range`, with the last key first."""
         return self._scan(start, stop, reverse=True)
 
     def all(self) -> Iterator[Pair]:
+        """All rows, in the order of the keys' bytes."""
         return self._scan(None, None, reverse=False)
 
     def reverse_all(self) -> Iterator[Pair]:
+        """As `all`, with the last key first."""
         return self._scan(None, None, reverse=True)
 
     def prefix_scan(self, prefix: bytes | str) -> Iterator[Pair]:
@@ -78,6 +85,7 @@ class KeyValueStore:
         return self._pairs(self._state.scan(start, after_prefix(start)))
 
     def approximate_num_entries(self) -> int:
+        """How many rows there are. They are counted one by one."""
         return sum(1 for _ in self._state.scan(b"", None))
 
     def _check(self, key: Any) -> None:
@@ -151,6 +159,7 @@ class VersionedStore:
         return _handed_out(latest(self._chain(key)))
 
     def get_as_of(self, key: Any, timestamp: int) -> Version | None:
+        """The version that was valid at this time; None if there was none."""
         return _handed_out(as_of(self._chain(key), timestamp, self._oldest))
 
     def range(

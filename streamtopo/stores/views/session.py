@@ -18,9 +18,11 @@ class SessionStore(TimedView):
         self._put(self._window(key, start, end), end, value, end)
 
     def remove(self, key: Any, start: int, end: int) -> None:
+        """Delete a session."""
         self.put(key, start, end, None)
 
     def fetch_session(self, key: Any, start: int, end: int) -> Any:
+        """The value of the session with this start and end; None if there is none."""
         row = self._row(self._window(key, start, end), end)
         return row and row[0]
 
@@ -29,6 +31,7 @@ class SessionStore(TimedView):
         return self.find_sessions(key, 0, FOREVER)
 
     def backward_fetch(self, key: Any) -> Iterator[WindowedPair]:
+        """As `fetch`, with the last session first."""
         return self.backward_find_sessions(key, 0, FOREVER)
 
     def find_sessions(self, key: Any, earliest_end: int, latest_start: int) -> Iterator[WindowedPair]:
@@ -36,9 +39,11 @@ class SessionStore(TimedView):
         return self._found(key, earliest_end, latest_start, reverse=False)
 
     def backward_find_sessions(self, key: Any, earliest_end: int, latest_start: int) -> Iterator[WindowedPair]:
+        """As `find_sessions`, with the last session first."""
         return self._found(key, earliest_end, latest_start, reverse=True)
 
     def all(self) -> Iterator[WindowedPair]:
+        """All sessions."""
         return ((window, row[0]) for window, row in self._between(None, None, 0, FOREVER))
 
     def _found(self, key: Any, earliest_end: int, latest_start: int, *, reverse: bool) -> Iterator[WindowedPair]:

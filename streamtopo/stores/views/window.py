@@ -34,6 +34,7 @@ class WindowStore(TimedView):
         return row and row[0]
 
     def fetch_with_timestamp(self, key: Any, time: int) -> ValueAndTimestamp | None:
+        """As `fetch`, with the times of the rows."""
         row = self._row(self._window(key, time), time)
         return row and ValueAndTimestamp(*row)
 
@@ -42,6 +43,7 @@ class WindowStore(TimedView):
         return _started(self._of_key(key, start, stop))
 
     def backward_fetch_range(self, key: Any, start: int, stop: int) -> Iterator[Started]:
+        """As `fetch_range`, with the last window first."""
         return _started(self._of_key(key, start, stop, reverse=True))
 
     def fetch_keys_range(self, first: Any, last: Any, start: int, stop: int) -> Iterator[WindowedPair]:
@@ -49,18 +51,23 @@ class WindowStore(TimedView):
         return _pairs(self._between(self._bound(first), self._bound(last), start, stop))
 
     def backward_fetch_keys_range(self, first: Any, last: Any, start: int, stop: int) -> Iterator[WindowedPair]:
+        """As `fetch_keys_range`, with the last row first."""
         return _pairs(self._between(self._bound(first), self._bound(last), start, stop, reverse=True))
 
     def fetch_all(self, start: int, stop: int) -> Iterator[WindowedPair]:
+        """The rows of all keys, of windows that start between these times, both included."""
         return _pairs(self._between(None, None, start, stop))
 
     def backward_fetch_all(self, start: int, stop: int) -> Iterator[WindowedPair]:
+        """As `fetch_all`, with the last row first."""
         return _pairs(self._between(None, None, start, stop, reverse=True))
 
     def all(self) -> Iterator[WindowedPair]:
+        """All rows."""
         return self.fetch_all(0, FOREVER)
 
     def backward_all(self) -> Iterator[WindowedPair]:
+        """All rows, with the last one first."""
         return self.backward_fetch_all(0, FOREVER)
 
     def _between(

@@ -127,8 +127,8 @@ INTERNAL = {
     *("graph", "node", "origin", "check_same_builder", "add", "add_repartition", "add_store", "changelog_of"),
     *("sinks", "sources", "plan", "member", "spec", "adder", "merger", "encode_column", "decode_column", "start"),
     *("repartitioned", "by_key", "share", "private", "after_end", "key_size", "meaning", "column", "call_again"),
-    *("milliseconds", "decode_column_partly", "inner_keys", "topic_of", "children", "with_answer", "abandon", "opening"),
-    *("host", "hosted", "label", "on_start", "on_stop", "step", "identity"),
+    *("milliseconds", "decode_column_partly", "inner_keys", "topic_of", "children", "with_answer", "abandon"),
+    *("opening", "host", "hosted", "label", "on_start", "on_stop", "step", "identity"),
 }
 """Members for the other modules of the package."""
 MADE_ELSEWHERE = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,14 +11,17 @@ import click
 from streamtopo.cli.shared.failures import FAILED
 from streamtopo.cli.shared.log_access import opened_log
 from streamtopo.cli.shared.options import Setting, json_option, log_option, worker_option
-from streamtopo.cli.shared.tables import json_text
+from streamtopo.cli.shared.parsing import parsed
+from streamtopo.cli.shared.tables import NONE, json_text, show_lines
 from streamtopo.settings.config import config_of
+from streamtopo.settings.times import time_of, time_text
 from streamtopo.stores import Kind
 
 if TYPE_CHECKING:
     from streamtopo.hosting.queries.query import Query
     from streamtopo.stores import StoreSpec
 
+_TIMES = ("start", "end", "timestamp", "valid_to")
 Row = dict[str, Any]
 """A row as it is printed."""
 
@@ -29,7 +32,12 @@ Row = dict[str, Any]
 @click.argument("key", required=False)
 @click.option("--from", "start", metavar="KEY", help="First key of the range; for windows and sessions, a time.")
 @click.option("--to", "stop", metavar="KEY", help="Last key (or time) of the range, inclusive.")
-@click.option("--as-of", type=int, metavar="TIME", help="Show the value of KEY at this time (versioned stores).")
+@click.option(
+    "--as-of",
+    metavar="TIME",
+    callback=parsed(time_of),
+    help="Show the value of KEY at this time (versioned stores).",
+)
 @click.option("--prefix", metavar="TEXT", help="Show only the keys whose bytes start with TEXT.")
 @click.option("--reverse", is_flag=True, help="Start with the last key.")
 @click.option("--max", "most", type=click.IntRange(min=0), metavar="N", help="Stop after this many rows.")
@@ -60,14 +68,16 @@ def query(
 
     Rows are as of the last commit. Workers answer if they were started with --web-port. If no worker is running, the
     stores are read from the disk and brought up to date from their changelogs. Write keys as text, numbers as decimals,
-    and other types as JSON; times are in milliseconds. With --json, each line is an object with key and value, and the
-    start and end of a window. The exit code is 1 if KEY does not exist.
+    and other types as JSON; times such as 2026-01-31T12:00:00Z, or in milliseconds since 1970.
+
+    Rows are shown with the start and end of their windows: on a terminal as a table, in a pipe as tab-separated lines.
+    With --json, each line is an object, with times in milliseconds. The exit code is 1 if KEY does not exist.
 
     \b
     Examples:
       streamtopo query apps.wordcount counts whale
       streamtopo query apps.wordcount counts --from a --to f --json
-      streamtopo query apps.sensors hot-minutes sensor-1 --from 1700000000000
+      streamtopo query apps.sensors averages sensor-1 --from 2026-01-31T12:00:00Z
     """
     from streamtopo.engine.loading import load_topology
     from streamtopo.hosting.sources.external_query import open_query
@@ -80,8 +90,8 @@ def query(
         open_query(topology, source, config, store, wait=wait, token=web_token) as store_query,
     ):
         rows = _rows(store_query, **bounds) if key is None else _rows_of_key(store_query, key, **bounds)
-        count = _print(islice(rows, most), as_json)
-    if key is not None and not count:
+        found = _show(islice(rows, most), as_json)
+    if key is not None and not found:
         click.echo(f'store "{store}" has no key "{key}"', err=True)
         click.get_current_context().exit(FAILED)
 
@@ -141,13 +151,21 @@ def _bounds(spec: StoreSpec, *texts: str | None) -> list[Any]:
     return [None if text is None else parse_bound(spec, text) for text in texts]
 
 
-def _print(rows: Iterator[Row], as_json: bool) -> int:
-    count = 0
-    for row in rows:
-        click.echo(json_text(row) if as_json else "\t".join(map(_text, row.values())))
-        count += 1
-    return count
+def _show(rows: Iterator[Row], as_json: bool) -> bool:
+    """Return whether there are any."""
+    first = next(rows, None)
+    if first is None:
+        return False
+    found = chain([first], rows)
+    if as_json:
+        for row in found:
+            click.echo(json_text(row))
+    else:
+        show_lines(tuple(first), ([_text(*pair) for pair in row.items()] for row in found))
+    return True
 
 
-def _text(value: Any) -> str:
+def _text(name: str, value: Any) -> str:
+    if name in _TIMES:
+        return NONE if value is None else time_text(value)
     return value if isinstance(value, str) else json_text(value)

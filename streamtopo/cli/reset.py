@@ -13,11 +13,12 @@ import click
 
 from streamtopo.cli.shared.log_access import opened_log
 from streamtopo.cli.shared.options import json_option, log_option, worker_option
-from streamtopo.cli.shared.parsing import parsed, time_of
+from streamtopo.cli.shared.parsing import parsed
 from streamtopo.cli.shared.tables import show_json, show_rows
 from streamtopo.errors import LogError
 from streamtopo.records import TopicPartition
 from streamtopo.settings.durations import milliseconds
+from streamtopo.settings.times import time_of
 from streamtopo.wall_clock import wall_clock
 
 if TYPE_CHECKING:

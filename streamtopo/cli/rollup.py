@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from streamtopo.cli.shared.options import log_option
+from streamtopo.cli.shared.parsing import parsed
 from streamtopo.cli.shared.tables import counted
+from streamtopo.settings.times import time_of
 
 if TYPE_CHECKING:
     from streamtopo.spark.rollups.rollups import Done
@@ -24,17 +26,6 @@ class RollupOptions(NamedTuple):
     report: str | None
 
 
-def _time(_: click.Context, __: click.Parameter, text: str | None) -> int | None:
-    from streamtopo.spark.source.options import timestamp
-
-    try:
-        if (text or "").isdigit():  # 20261101 would be read as a timestamp in 1970
-            raise ValueError(text)
-        return None if text is None else timestamp(text)
-    except ValueError:
-        raise click.BadParameter(f"{text!r} is not a time; give 2026-11-01 or 2026-11-01T12:00") from None
-
-
 @click.command()
 @click.argument("app")
 @click.argument("names", nargs=-1, metavar="[ROLLUP]...")
@@ -42,7 +33,10 @@ def _time(_: click.Context, __: click.Parameter, text: str | None) -> int | None
 @click.option("--out", metavar="DIR", default="rollups", show_default=True, help="Directory of the tables.")
 @click.option("--master", metavar="URL", default="local[*]", show_default=True, help="Spark master to run on.")
 @click.option(
-    "--since", callback=_time, metavar="TIME", help="Ignore older records. A date, or a date and time, in UTC."
+    "--since",
+    callback=parsed(time_of),
+    metavar="TIME",
+    help="Ignore older records: a date, or a time such as 2026-01-31T12:00:00Z.",
 )
 @click.option(
     "--trigger",

@@ -8,7 +8,6 @@ import signal
 import pytest
 
 from streamtopo.cli.shared.declared_types import DeclaredTypes, declared_types
-from streamtopo.cli.shared.parsing import time_of, time_text
 from streamtopo.cli.shared.record_json import TopicRecord, from_line, key_to_json, to_line, value_to_json
 from streamtopo.cli.shared.record_text import bytes_to_text
 from streamtopo.cli.shared.topic_reader import follow_from, limited, read_to_ends
@@ -16,6 +15,7 @@ from streamtopo.engine.loading import load_topology
 from streamtopo.logs import Log, Topic
 from streamtopo.records import Columns, Headers, TopicPartition
 from streamtopo.serdes import BOOL, FLOAT, INT, STR, Serde
+from streamtopo.settings.times import time_of, time_text
 from tests.cli.conftest import Run, Start, objects, on_terminal
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -173,6 +173,12 @@ def test_a_time_outside_of_the_calendar_is_shown_as_a_number() -> None:
 def test_a_time_is_shown_in_utc_and_read_in_any_zone_and_as_milliseconds(text: str, time: int) -> None:
     assert (time_text(time), time_of(text)) == (text, time)
     assert time_of("2023-11-14T23:13:20+01:00") == time_of("2023-11-14T22:13:20") == time_of("1700000000000")
+
+
+@pytest.mark.parametrize("text", ["20231114", "noon", "9" * 20, "٣", "-5", ""])
+def test_what_may_not_be_a_time_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a time; give one in UTC"):
+        time_of(text)
 
 
 # -- round trip

@@ -8,12 +8,14 @@ import pytest
 from click.testing import CliRunner
 
 from streamtopo.cli import main
-from tests.docs.pages import PAGES, ROOT, blocks, play
+from tests.docs.pages import PAGES, blocks, play
+from tests.docs.terminals import ROOT
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_a_page_works_as_it_says(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
     play(page, tmp_path)
 
 

@@ -9,8 +9,10 @@ import pytest
 from streamtopo.logs.kafka import KafkaLog
 from tests.docs.pages import PAGES, blocks, play
 
+WITH_KAFKA = [page for page in PAGES if any(block.mark == "kafka" for block in blocks(page))]
 
-@pytest.mark.parametrize("page", [page for page in PAGES if any(block.mark == "kafka" for block in blocks(page))])
+
+@pytest.mark.parametrize("page", WITH_KAFKA, ids=lambda page: page.name)
 def test_a_page_works_as_it_says(
     page: Path, log: KafkaLog, kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

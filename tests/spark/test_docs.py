@@ -17,7 +17,8 @@ from streamtopo.logs.embedded import EmbeddedLog
 from streamtopo.records import Columns, TopicPartition
 from streamtopo.spark.declarations import resolved
 from streamtopo.spark.rollups.rollups import Run
-from tests.docs.pages import ROOT, blocks
+from tests.docs.pages import blocks
+from tests.docs.terminals import ROOT
 
 TEXT = (ROOT / "docs" / "guides" / "spark.md").read_text()
 BLOCKS = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
@@ -49,11 +50,29 @@ def test_the_examples_run(spark: SparkSession, tmp_path: Path, monkeypatch: pyte
 
 
 def test_the_readmes_example_runs(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    log = EmbeddedLog(tmp_path / ".streamtopo")
-    log.create(Topic("customer-totals", 1))
     totals = [pack(">d", total) for total in (20, 42)]
-    log.append(TopicPartition("customer-totals", 0), Columns([b"ann", b"ann"], list(totals), [1000, 2000]))
+    fill(tmp_path, "customer-totals", Columns([b"ann", b"ann"], list(totals), [1000, 2000]))
     (code,) = (block.code for block in blocks(ROOT / "README.md") if block.mark == "spark")
     exec(code.replace(".streamtopo", f"{tmp_path}/.streamtopo"), {"__name__": __name__})
     assert "|ann|      42.0|" in capsys.readouterr().out
+
+
+def test_the_tutorials_example_runs(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = blocks(ROOT / "docs/start/tutorial.md")
+    app, *_ = (block.code for block in page if block.title == "visits.py")
+    (tmp_path / "visits.py").write_text(app)
+    monkeypatch.syspath_prepend(tmp_path)
+    (lines,) = (block.code.encode().splitlines() for block in page if block.title == "visits.jsonl")
+    fill(tmp_path, "visits", Columns([None] * len(lines), list(lines), [1000] * len(lines)))
+    (code,) = (block.code for block in page if block.mark == "spark")
+    exec(code.replace(".streamtopo", f"{tmp_path}/.streamtopo"), {"__name__": __name__})
+    assert "| ann|    3|" in capsys.readouterr().out
+
+
+def fill(folder: Path, topic: str, records: Columns) -> None:
+    log = EmbeddedLog(folder / ".streamtopo")
+    log.create(Topic(topic, 1))
+    log.append(TopicPartition(topic, 0), records)
     log.close()

@@ -13,12 +13,13 @@ import click
 from streamtopo.cli.shared.declared_types import NUMBERS, DeclaredTypes, declared_types
 from streamtopo.cli.shared.log_access import complete_topic, existing_topic, opened_log
 from streamtopo.cli.shared.options import Setting
-from streamtopo.cli.shared.parsing import parsed, time_of
+from streamtopo.cli.shared.parsing import parsed
 from streamtopo.dead_letters.letters import Letter, dead_letter_topic
 from streamtopo.dead_letters.selection import Place, Selection
 from streamtopo.errors import ConfigError, SerdeError, TopologyError
 from streamtopo.logs import Log, Topic
 from streamtopo.settings.durations import milliseconds
+from streamtopo.settings.times import time_of
 from streamtopo.topology import Topology
 from streamtopo.wall_clock import wall_clock
 

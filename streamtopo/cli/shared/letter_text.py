@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from streamtopo.cli.shared.declared_types import DeclaredTypes
-from streamtopo.cli.shared.parsing import time_text
 from streamtopo.cli.shared.record_json import TopicRecord, to_line
-from streamtopo.cli.shared.record_text import bytes_to_text, printable
-from streamtopo.cli.shared.tables import NONE, json_text
+from streamtopo.cli.shared.record_text import bytes_to_text
+from streamtopo.cli.shared.tables import NONE, json_text, printable
 from streamtopo.dead_letters.finding import PlacedLetter
 from streamtopo.dead_letters.letters import Letter
 from streamtopo.dead_letters.listing import Count
+from streamtopo.settings.times import time_text
 
 _LONGEST = 100
 """Characters of a message in a table."""

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from streamtopo.cli.shared.declared_types import NUMBERS, DeclaredType, DeclaredTypes
-from streamtopo.cli.shared.parsing import time_text
 from streamtopo.cli.shared.record_json import TopicRecord
+from streamtopo.cli.shared.tables import printable
 from streamtopo.errors import SerdeError
+from streamtopo.settings.times import time_text
 
 NULL = "null"
 
@@ -63,8 +64,3 @@ class RecordTable:
             printable(key),
             printable(value),
         )
-
-
-def printable(text: str) -> str:
-    """Escape control characters, so that a record cannot control the terminal."""
-    return "".join(char if char.isprintable() or char == "\n" else repr(char)[1:-1] for char in text)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from typing import Any
 
 import click
@@ -15,6 +16,9 @@ from streamtopo.serdes.json_types import time_to_json
 
 Row = Mapping[str, Any]
 NONE = "-"
+_PAGE = 500
+"""Lines that are read before the first is shown."""
+_WIDEST = 60
 
 
 def show_json(found: Any) -> None:
@@ -41,14 +45,40 @@ def show_topics(rows: Sequence[Row], columns: Sequence[str]) -> None:
     if not sys.stdout.isatty():
         show_rows(rows, {name: name for name in (*columns, "config")})
         return
-    lines = [columns, *([cell(row[name]) for name in columns] for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    heading, *shown = ("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
-    click.secho(heading, bold=True)
-    for line, row in zip(shown, rows, strict=True):
-        click.echo(line)
+    lines = [[cell(row[name]) for name in columns] for row in rows]
+    widths = _widths([columns, *lines])
+    click.secho(_aligned(columns, widths), bold=True)
+    for line, row in zip(lines, rows, strict=True):
+        click.echo(_aligned(line, widths))
         if row["config"]:
             click.echo(_indented(cell(row["config"])))
+
+
+def show_lines(headings: Sequence[str], lines: Iterator[Sequence[str]]) -> None:
+    """Print lines as they come. On a terminal, the first ones say how wide the columns are."""
+    if not sys.stdout.isatty():
+        for line in lines:
+            click.echo("\t".join(line))
+        return
+    shown = (list(map(printable, line)) for line in lines)
+    first = list(islice(shown, _PAGE))
+    widths = _widths([headings, *first])
+    click.secho(_aligned(headings, widths), bold=True)
+    for line in chain(first, shown):
+        click.echo(_aligned(line, widths))
+
+
+def _widths(lines: Iterable[Sequence[str]]) -> list[int]:
+    return [min(max(map(len, column)), _WIDEST) for column in zip(*lines, strict=True)]
+
+
+def _aligned(line: Sequence[str], widths: Sequence[int]) -> str:
+    return "  ".join(map(str.ljust, line, widths)).rstrip()
+
+
+def printable(text: str) -> str:
+    """Escape control characters, so that a record cannot control the terminal."""
+    return "".join(char if char.isprintable() or char == "\n" else repr(char)[1:-1] for char in text)
 
 
 def _indented(text: str) -> str:

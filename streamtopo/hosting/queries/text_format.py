@@ -8,6 +8,7 @@ from typing import Any
 from streamtopo.errors import SerdeError, StreamtopoError
 from streamtopo.serdes import JSON, Serde
 from streamtopo.serdes.text import from_text
+from streamtopo.settings.times import time_of
 from streamtopo.stores import StoreSpec
 from streamtopo.stores.rows.versions import Version
 
@@ -35,9 +36,10 @@ def parse_bound(spec: StoreSpec, text: str) -> Any:
     """Parse the start or end of a range: a key, or a time for windows and sessions."""
     if not spec.timed:
         return parse_key(spec.key, text)
-    if not text.isdecimal() or len(text) > MAX_DIGITS:
-        raise MalformedKey(f'"{text:.80}" is not a time; give milliseconds since 1970')
-    return int(text)
+    try:
+        return time_of(text)
+    except ValueError as error:
+        raise MalformedKey(f"{error}") from None
 
 
 def row_to_json(spec: StoreSpec, key: Any, value: Any) -> dict[str, Any]:

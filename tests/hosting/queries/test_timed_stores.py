@@ -200,7 +200,7 @@ async def test_over_http(client: httpx.AsyncClient) -> None:
     assert await get(f"/stores/prices/{timed.PRICES[3]}?as_of=0") == (404, "no such key")
     assert await get("/stores/seconds/a?from=noon") == (
         422,
-        '"noon" is not a time; give milliseconds since 1970',
+        "'noon' is not a time; give one in UTC, such as 2026-01-31T12:00:00Z, or milliseconds since 1970",
     )
     assert (await get("/stores/seconds?prefix=a"))[0] == 422
     assert (
@@ -219,10 +219,10 @@ def test_on_the_command_line_from_the_disk(driver: Driver, full: Path) -> None:
 
     rows = [json.loads(line) for line in asked("seconds", "a", "--json").splitlines()]
     assert [(row["start"], row["value"]) for row in rows] == windows(driver, "seconds", "a", None, None)
-    assert asked("sessions", "d") == f"d\t{timed.END}\t{timed.END}\t1\n"
-    assert asked("prices", timed.PRICES[3], "--as-of", "1000") == f"{timed.PRICES[3]}\t1\t1000\tnull\n"
+    assert asked("sessions", "d") == "d\t1970-01-01T00:30:00Z\t1970-01-01T00:30:00Z\t1\n"
+    assert asked("prices", timed.PRICES[3], "--as-of", "1000") == f"{timed.PRICES[3]}\t1\t1970-01-01T00:00:01Z\t-\n"
     assert asked("seconds", "a", "--from", "1000000", "--to", "1001000", "--reverse", "--max", "1").startswith(
-        "a\t1001"
+        "a\t1970-01-01T00:16:41Z"
     )
     assert len(asked("minutes").splitlines()) == len(list(driver.store("minutes").all()))
     assert asked("seconds", "nobody") == (1, 'store "seconds" has no key "nobody"\n')

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, Protocol
 
 from streamtopo.errors import StoreError
+from streamtopo.hints import hinted
 from streamtopo.records import private
 from streamtopo.serdes import identity_of
 from streamtopo.stores.rows.state import Row, State
@@ -19,6 +20,7 @@ class ValueAndTimestamp(NamedTuple):
     timestamp: int
 
 
+@hinted
 class KeyValueStore:
     """Keys are in the order of their bytes. Changing a value that was handed out does not change the store."""
 
@@ -117,6 +119,7 @@ class StoreTime(Protocol):
         ...
 
 
+@hinted
 class VersionedStore:
     """Rows with their history, for as long as the store keeps it."""
 

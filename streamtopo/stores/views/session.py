@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from streamtopo.hints import hinted
 from streamtopo.serdes import encoded
 from streamtopo.stores.views.timed import TimedView, WindowedPair
 from streamtopo.windows import FOREVER, Windowed
 
 
+@hinted
 class SessionStore(TimedView):
     """Sessions of a key are in the order of their ends. Those older than the store's retention are not found."""
 

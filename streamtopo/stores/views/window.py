@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from streamtopo.hints import hinted
 from streamtopo.stores.rows.layout import segment_start
 from streamtopo.stores.rows.state import Row
 from streamtopo.stores.views.key_value import ValueAndTimestamp
@@ -17,6 +18,7 @@ _NUMBER = 4
 """Bytes at the end of a key that distinguish duplicates."""
 
 
+@hinted
 class WindowStore(TimedView):
     """All time limits are window starts, and are included. Rows older than the store's retention are not found."""
 

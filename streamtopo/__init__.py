@@ -37,11 +37,22 @@ from streamtopo.windows import Windowed, Windows
 if TYPE_CHECKING:
     from streamtopo.engine.worker.worker import Worker
     from streamtopo.hosting import host, lifespan
+    from streamtopo.stores.views.key_value import KeyValueStore, VersionedStore
+    from streamtopo.stores.views.session import SessionStore
+    from streamtopo.stores.views.window import WindowStore
 
 __version__ = "0.1.0"
 
-_RUNNING = {"Worker": "streamtopo.engine.worker.worker", "host": "streamtopo.hosting", "lifespan": "streamtopo.hosting"}
-"""These run a topology. They are imported on first use: modules that only declare one need not wait for them."""
+_RUNNING = {
+    "KeyValueStore": "streamtopo.stores.views.key_value",
+    "SessionStore": "streamtopo.stores.views.session",
+    "VersionedStore": "streamtopo.stores.views.key_value",
+    "WindowStore": "streamtopo.stores.views.window",
+    "Worker": "streamtopo.engine.worker.worker",
+    "host": "streamtopo.hosting",
+    "lifespan": "streamtopo.hosting",
+}
+"""A topology that runs needs these. They are imported on first use: modules that only declare one need not wait."""
 
 
 def __getattr__(name: str) -> object:
@@ -59,11 +70,13 @@ __all__ = [
     "KGroupedTable",
     "KStream",
     "KTable",
+    "KeyValueStore",
     "MaxAhead",
     "Processor",
     "ProcessorContext",
     "Record",
     "Serde",
+    "SessionStore",
     "SessionWindowedCogroupedKStream",
     "SessionWindowedKStream",
     "StreamsBuilder",
@@ -75,6 +88,8 @@ __all__ = [
     "Timestamp",
     "Topology",
     "ValueTransformer",
+    "VersionedStore",
+    "WindowStore",
     "Windowed",
     "Windows",
     "Worker",

@@ -34,15 +34,20 @@ _PART = 64
 class _LeavingOut(threading.local):
     failed: FailedRows | None = None
     unit: Running
+    undone = False
 
 
 _leaving_out = _LeavingOut()
 
 
 @contextmanager
-def leaving_out(unit: Running) -> Iterator[FailedRows]:
-    """In this block, and in this thread, rows that fail in the unit are noted in the list, and left out."""
-    before, _leaving_out.failed, _leaving_out.unit = _leaving_out.failed, [], unit
+def leaving_out(unit: Running, *, undone: bool = False) -> Iterator[FailedRows]:
+    """In this block, and in this thread, rows that fail in the unit are noted in the list, and left out.
+
+    `undone`: if one fails, all that is done in this block will be undone, also that of other rows.
+    """
+    before, _leaving_out.failed = _leaving_out.failed, []
+    _leaving_out.unit, _leaving_out.undone = unit, undone
     try:
         yield _leaving_out.failed
     finally:
@@ -70,7 +75,8 @@ def results_of(function: Callable[..., Any], chunk: Chunk, *columns: list[Any]) 
             raise _stopped()
         except faults() as error:  # the calls before it have their results, and the next ones can still be made
             failed.append(len(results) + len(failed))
-            note_failed(chunk, failed[-1], error)
+            if not noted(chunk, failed[-1], error):
+                raise
     return (chunk.without(failed), results) if failed else (chunk, results)
 
 
@@ -82,9 +88,9 @@ def converted(convert: Callable[[list[Any]], list[Any]], chunk: Chunk, column: l
         if _leaving_out.failed is None:
             raise
     results, errors = in_parts(convert, lambda value: convert([value])[0], column)
-    for place, error in errors.items():
-        note_failed(chunk, place, error)
     failed = list(errors)
+    for place in failed:
+        noted(chunk, place, errors.pop(place))
     return chunk.without(failed), without(results, failed)
 
 
@@ -121,22 +127,29 @@ def may_leave_out() -> bool:
     return _leaving_out.failed is not None
 
 
-def note_failed(chunk: Chunk, place: int, error: Exception) -> None:
-    """The function failed on this row. Or raise the error, if rows must not be left out."""
+def noted(chunk: Chunk, place: int, error: Exception) -> bool:
+    """The function failed on this row. False if rows must not be left out here: then the caller raises the error."""
     order = None if chunk.order is None else chunk.order[place]
-    note_failed_row(order, chunk.keys[place], chunk.values[place], error)
+    return noted_row(order, chunk.keys[place], chunk.values[place], error)
 
 
-def note_failed_alone(chunk: Chunk, place: int, error: Exception) -> None:
-    """The same in a step that keeps rows: also raise the error if it may have kept others of the same record."""
-    if chunk.order is not None and len(made_from(chunk.order, [number_of(chunk.order[place])])) > 1:
-        raise error
-    note_failed(chunk, place, error)
+def noted_alone(chunk: Chunk, place: int, error: Exception) -> bool:
+    """The same in a step that keeps rows: also False if it may have kept others of the same record."""
+    order = chunk.order
+    if not _leaving_out.undone and order is not None and len(made_from(order, [number_of(order[place])])) > 1:
+        return False
+    return noted(chunk, place, error)
 
 
-def note_failed_row(order: Order | None, key: Any, value: Any, error: Exception) -> None:
+def noted_halfway(chunk: Chunk, place: int, error: Exception) -> bool:
+    """The same in a step that may have kept something of this row: also False if that will not be undone."""
+    return _leaving_out.undone and noted(chunk, place, error)
+
+
+def noted_row(order: Order | None, key: Any, value: Any, error: Exception) -> bool:
     if _leaving_out.failed is None:
-        raise error
+        return False
     if error.__traceback__ is not None:
-        error.__traceback__ = error.__traceback__.tb_next  # the frame of here would keep all the rows in memory
+        error.__traceback__ = error.__traceback__.tb_next  # the frame of the caller would keep all the rows in memory
     _leaving_out.failed.append(FailedRow(_leaving_out.unit.running, order, key, value, error))
+    return True

@@ -18,7 +18,7 @@ class Step(ABC):
     rows: State | None = None
     """The table that it keeps: the rows that nodes see which watch this one."""
     leaves_out = False
-    """Whether it notes rows on which it fails (`note_failed`) before it keeps anything of them, and goes on."""
+    """Whether it notes rows on which it fails (`noted`) before it keeps anything of them, and goes on."""
 
     @abstractmethod
     def process(self, chunk: Chunk) -> Chunk:

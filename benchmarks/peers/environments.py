@@ -11,8 +11,10 @@ from pathlib import Path
 
 from streamtopo.broker import find_java
 from streamtopo.broker.directories import cache_directory
-from streamtopo.broker.downloads import LOGGING, VERSION, fetched
+from streamtopo.broker.downloads import LOGGING, fetched
 
+VERSION = "4.1.0"
+"""Of Kafka Streams: that of the cases in tests/conformance."""
 HERE = Path(__file__).parent
 _STREAMS = f"org.apache.kafka:kafka-streams:{VERSION}", "com.fasterxml.jackson.core:jackson-databind:2.19.0", LOGGING
 

@@ -15,10 +15,11 @@ from pathlib import Path
 from streamtopo.broker.directories import cache_directory
 from streamtopo.errors import BrokerError
 
-VERSION = "4.1.0"
+VERSION = "4.3.1"
+"""The tests pass with this one and with 4.1.0; the environment may name another."""
+CHOICE = "STREAMTOPO_BROKER_VERSION"
 MIRROR = "STREAMTOPO_MAVEN_URL"
 LOGGING = "org.slf4j:slf4j-simple:1.7.36"
-_BROKER = (f"org.apache.kafka:kafka_2.13:{VERSION}", f"org.apache.kafka:kafka-tools:{VERSION}", LOGGING)
 _DOWNLOADED = "[SUCCESSFUL ]"
 """What Ivy writes for each file."""
 _ATTEMPTS = 2
@@ -33,11 +34,16 @@ def unsaid(doing: str, progress: str) -> None:
     pass
 
 
+def version() -> str:
+    return os.environ.get(CHOICE) or VERSION
+
+
 def jars(java: str, home: Path | None = None, say: Say = unsaid) -> list[Path]:
     """The jars that a broker needs: of this installation of Kafka, or downloaded into the cache of the user."""
     if home is not None:
         return _installed(home)
-    return fetched(java, f"kafka-{VERSION}", _BROKER, say)
+    wanted = f"org.apache.kafka:kafka_2.13:{version()}", f"org.apache.kafka:kafka-tools:{version()}", LOGGING
+    return fetched(java, f"kafka-{version()}", wanted, say)
 
 
 def fetched(java: str, name: str, coordinates: Sequence[str], say: Say = unsaid) -> list[Path]:
@@ -109,7 +115,7 @@ def _ivy() -> Path:
         for jar in sorted(Path(folder, "jars").glob("ivy-*.jar")):
             return jar
     raise BrokerError(
-        f"Apache Kafka {VERSION} is downloaded with the Ivy that pyspark includes, and pyspark is not installed: "
+        f"Apache Kafka {version()} is downloaded with the Ivy that pyspark includes, and pyspark is not installed: "
         'pip install "pyspark>=4.0"; or use an unpacked Kafka download: --kafka-home DIRECTORY'
     )
 

@@ -55,14 +55,15 @@ def up(brokers: int | None, port: int | None, kafka_home: Path | None, config: d
     """Start the cluster and print the line that lets all commands use it.
 
     Brokers that are running already are left alone. The first time, Apache Kafka is downloaded from Maven Central, or
-    from STREAMTOPO_MAVEN_URL. Java 17 is required; Docker is not.
+    from STREAMTOPO_MAVEN_URL; STREAMTOPO_BROKER_VERSION names another version than 4.3.1. Java 17 is required; Docker
+    is not.
 
     \b
     Examples:
       eval "$(streamtopo broker up)"
       streamtopo broker up --port 19092
       streamtopo broker up --brokers 3 --dir /tmp/three --port 29092
-      streamtopo broker up --kafka-home ~/kafka_2.13-4.1.0 --config log.retention.hours=1
+      streamtopo broker up --kafka-home ~/kafka_2.13-4.3.1 --config log.retention.hours=1
     """
     with _progress() as say:
         address = Cluster(directory).up(brokers, port=port, config=config, kafka_home=kafka_home, say=say)

@@ -25,7 +25,7 @@ _FEW = 4
 """Shorter columns are checked faster value by value."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # with slots, Serde[Order](…) fails in Python 3.11
 class Serde(Generic[T]):
     """`encode` and `decode` never get None: it is the null of the log, and a tombstone in a table."""
 
@@ -59,7 +59,7 @@ class Serde(Generic[T]):
             return None if data is None else self.decode(data)
 
         decoded, errors = in_parts(self.fast_decode or self.decode_column, decode, column)
-        return decoded, {place: self._explained(column[place], error) for place, error in errors.items()}
+        return decoded, {place: self._explained(column[place], errors.pop(place)) for place in list(errors)}
 
     def inner_keys(self, keys: list[bytes | None]) -> list[bytes | None]:
         """The bytes of encoded keys that decide their partition."""

@@ -77,7 +77,7 @@ def test_a_fetch_that_fails_says_what_to_do(tmp_path: Path, monkeypatch: pytest.
 def test_a_kafka_that_is_there_already_is_used(tmp_path: Path) -> None:
     result = run("up", "--dir", tmp_path / "c", "--port", 0, "--kafka-home", tmp_path)
     assert (result.exit_code, "has no libs/kafka_*.jar" in result.output) == (1, True)
-    (tmp_path / "libs").symlink_to(cache_directory() / f"kafka-{downloads.VERSION}")
+    (tmp_path / "libs").symlink_to(cache_directory() / f"kafka-{downloads.version()}")
     assert downloads.jars("java", tmp_path)
 
 

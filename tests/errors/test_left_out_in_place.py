@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gc
+import logging
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from streamtopo import KStream, StreamsBuilder
+from streamtopo.engine.task.rounds import Round
 from streamtopo.testing import Driver, DriverRecord
 
 
@@ -111,3 +114,38 @@ def test_a_joiner_fails(cache: int) -> None:
     assert dict(driver.store("rows").all()) == {"a": [2, 6, 2, 6]}
     letters = [int.from_bytes(letter.value or b"", signed=True) for letter in driver.dead_letters()]
     assert letters == [-2, 5, -2, 5]
+
+
+def refused(stream: KStream) -> None:
+    wrong: Any = str
+    stream.map_values(lambda value: value if value > 0 else wrong(value)).to("out")
+
+
+@pytest.mark.parametrize("program", [*PROGRAMS, refused])
+def test_rows_beside_those_that_fail_are_freed_at_once(
+    program: Callable[[KStream], None], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Without the garbage collector, which may let them use memory for a long time."""
+    caplog.set_level(logging.ERROR, "streamtopo")  # pytest keeps what is logged, with its errors
+    builder = StreamsBuilder("freed")
+    program(builder.stream("in", key=str, value=int))
+    driver = Driver(builder, on_error="skip")
+    send(driver)
+    gc.collect()
+    before = rounds()
+    gc.disable()
+    try:
+        send(driver)
+        assert rounds() == before
+    finally:
+        gc.enable()
+
+
+def send(driver: Driver) -> None:
+    driver.send_all([DriverRecord("in", "a", value, 0) for value in (1, -2, 3, 4, -5, 6)])
+    driver.send_bytes("in", b"no int")
+    driver.worker.commit()
+
+
+def rounds() -> int:
+    return sum(isinstance(one, Round) for one in gc.get_objects())

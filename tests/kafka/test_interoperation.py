@@ -13,7 +13,7 @@ import pytest
 
 from streamtopo import Serde, StreamsBuilder, Topology, Windows, Worker
 from streamtopo.broker import find_java
-from streamtopo.broker.downloads import LOGGING, VERSION, fetched
+from streamtopo.broker.downloads import LOGGING, fetched, version
 from streamtopo.logs import Topic
 from streamtopo.logs.kafka import KafkaLog
 from streamtopo.partitioning import partition_of
@@ -24,7 +24,7 @@ from tests.logs.child import until
 
 pytestmark = pytest.mark.kafka
 PROGRAM = Path(__file__).with_name("java") / "Interop.java"
-JARS = f"org.apache.kafka:kafka-streams:{VERSION}", "com.fasterxml.jackson.core:jackson-databind:2.19.0", LOGGING
+JARS = f"org.apache.kafka:kafka-streams:{version()}", "com.fasterxml.jackson.core:jackson-databind:2.19.0", LOGGING
 PATIENCE = 120.0
 NOW = 1_790_000_000_000
 PARTITIONS = 3
@@ -115,7 +115,7 @@ def _time(row: Row) -> int:
 @contextmanager
 def kafka_streams(kafka: str, folder: Path) -> Iterator[None]:
     java = find_java()
-    jars = fetched(java, f"kafka-streams-{VERSION}", JARS)
+    jars = fetched(java, f"kafka-streams-{version()}", JARS)
     command = [
         java,
         *BRIEF,

@@ -7,7 +7,7 @@ Where a function does not return the declared type, pyright takes a union of bot
 
 from __future__ import annotations
 
-from streamtopo import KStream, KTable, Processor, Record, Windows
+from streamtopo import KeyValueStore, KStream, KTable, Processor, Record, Windows
 from streamtopo.aggregators import mean
 from tests.typing.programs import Customer, Once, Order, builder, customers, orders, shops
 
@@ -85,6 +85,14 @@ class Prices(Processor[str, int, str, float]):
         self.context.forward(record.with_value(f"{record.value}"))  # error
         self.context.forward(record.with_key(1).with_value(0.5))  # error
         record.value.upper()  # error
+
+
+class Seen(Processor[str, int, str, float]):
+    def process(self, record: Record[str, int]) -> None:
+        seen: KeyValueStore[str, int] = self.context.get_state_store("seen")
+        seen.put(record.key, "once")  # error
+        seen.put(record.key, seen.get(record.key) + 1)  # error
+        seen.get(record.value)  # error
 
 
 def processors() -> None:

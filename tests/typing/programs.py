@@ -11,11 +11,13 @@ from typing import Any, TypedDict, assert_type
 
 from streamtopo import (
     GlobalKTable,
+    KeyValueStore,
     KGroupedStream,
     KGroupedTable,
     KStream,
     KTable,
     Processor,
+    ProcessorContext,
     Record,
     Serde,
     SessionWindowedKStream,
@@ -24,11 +26,15 @@ from streamtopo import (
     ValueTransformer,
     Windowed,
     Windows,
+    WindowStore,
     key_value_store,
     time_windowed,
     until_window_closes,
+    window_store,
 )
 from streamtopo.aggregators import collect, first, mean, sum, top_k
+from streamtopo.hosting.app import App
+from streamtopo.hosting.queries.query import Query
 from streamtopo.testing import Driver
 
 
@@ -87,6 +93,8 @@ def sources() -> None:
     assert_type(builder.table("g"), KTable[bytes, bytes])
     pairs = Serde("pairs", lambda pair: f"{pair[0]} {pair[1]}".encode(), two_words)
     assert_type(builder.stream("h", key=str, value=pairs), KStream[str, tuple[str, str]])
+    lines = Serde[list[str]]("lines", lambda lines: "\n".join(lines).encode(), lambda data: data.decode().split("\n"))
+    assert_type(builder.stream("j", value=lines).map_values(lambda lines: len(lines)), KStream[bytes | None, int])
     hours = builder.stream("i", key=time_windowed(str, "1h"), value=int)
     assert_type(hours.map(lambda hour, count: (hour.key, count + 1)), KStream[str, int])
 
@@ -229,6 +237,20 @@ class Once(Processor[str, Order, str, int]):
         self.context.forward(Record(record.key.upper(), 0, record.timestamp))
 
 
+class Seen(Processor[str, Order, str, Order]):
+    def init(self, context: ProcessorContext[str, Order]) -> None:
+        super().init(context)
+        self.seen: KeyValueStore[str, int] = context.get_state_store("seen")
+        self.hours: WindowStore[str, Order] = context.get_state_store("hours")
+
+    def process(self, record: Record[str, Order]) -> None:
+        assert_type(self.seen.get(record.key), int | None)
+        self.seen.put(record.key, (self.seen.get(record.key) or 0) + 1)
+        self.hours.put(record.key, record.value, record.timestamp)
+        for window, order in self.hours.fetch_all(0, record.timestamp):
+            self.context.forward(Record(window.key, order, window.start))
+
+
 class Untyped(Processor):
     def process(self, record: Record) -> None:
         self.context.forward(record.with_key(record.key.upper()))
@@ -238,6 +260,17 @@ def processors() -> None:
     assert_type(orders.process(Once).map_values(lambda cents: cents + 1), KStream[str, int])
     assert_type(orders.process_values(Once, value=int), KStream[str, int])
     assert_type(orders.process(Untyped), KStream[Any, Any])
+    stores = [
+        key_value_store("seen", key=str, value=int),
+        window_store("hours", window_size="1h", retention="1d", key=str, value=Order),
+    ]
+    assert_type(orders.process(Seen, stores=stores), KStream[str, Order])
+
+
+def queries(app: App) -> None:
+    counts: Query[str, int] = app.query("counts")
+    assert_type(counts.get("ann"), int | None)
+    assert_type([count + 1 for window, count in counts.window("ann") if window.key == "ann"], list[int])
 
 
 def in_functions_of_ones_own(orders: KStream[str, Order | None]) -> KTable[str, int]:

@@ -11,6 +11,8 @@ from streamtopo.records import TopicPartition
 
 _EXPECTED = 1000
 """For how many rounds after a failure more are expected. It costs a little to be prepared."""
+_UNDONE = 30
+"""For how many rounds after a failure that had to be undone. To be prepared for these costs more."""
 
 
 class Retrying(NamedTuple):
@@ -31,6 +33,7 @@ class Setbacks:
         self._attempts: dict[tuple[TopicPartition, int], int] = {}
         """How often records were tried. One that has passed may still fail when caches are flushed, before a commit."""
         self._rounds = 0
+        self._undone = 0
 
     # -- records that are left out
 
@@ -44,11 +47,19 @@ class Setbacks:
         """Whether there was a failure a short time ago: then rows that fail are left out without a repetition."""
         return self._rounds > 0
 
-    def expect(self) -> None:
+    @property
+    def undone(self) -> bool:
+        """Whether what a failed row led to had to be undone a short time ago: then each round is prepared for that."""
+        return self._undone > 0
+
+    def expect(self, *, undone: bool = False) -> None:
         self._rounds = _EXPECTED
+        if undone:
+            self._undone = _UNDONE
 
     def round_done(self) -> None:
         self._rounds -= 1
+        self._undone -= 1
 
     def committed(self) -> None:
         """All that was done is durable. The record that is tried again, if there is one, is not done."""

@@ -7,10 +7,11 @@ from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
 from streamtopo.engine.program.punctuation import Punctuations, Schedule
-from streamtopo.engine.program.stations import TakeSingly
-from streamtopo.errors import StreamtopoError, TopologyError
+from streamtopo.engine.program.stations import PASSED_ON, TakeSingly
+from streamtopo.errors import StreamtopoError, TopologyError, faults
 from streamtopo.processors import Clock, Processor, Record, RecordMetadata
 from streamtopo.records import EVERY_CHILD, NOTHING, Chunk, Order, below, check_timestamp
+from streamtopo.row_calls import noted_halfway
 from streamtopo.settings.durations import Duration, milliseconds
 from streamtopo.steps import Step
 
@@ -161,7 +162,13 @@ class ProcessStep(Step):
         for context.place, (key, value, time, header, context.order) in enumerate(rows):
             context.time = time
             context.only_key = (key,) if self._fixed_key else None
-            process(Record(key, value, time, header))
+            try:
+                process(Record(key, value, time, header))
+            except PASSED_ON:
+                raise
+            except faults() as error:
+                if not noted_halfway(chunk, context.place, error):
+                    raise
         context.order = None
         return self._collected(chunk.order)
 

@@ -84,23 +84,28 @@ class Program:
     def run_carefully(self, given: Mapping[str, Chunk], leave_out: LeaveOut) -> Collection[int]:
         """The same, without the records on which nodes fail that can leave them out; returns their numbers.
 
-        Rows have an order: so whatever such a record has led to so far can still be taken back.
+        Rows have an order: so whatever such a record has led to so far can still be taken back. If another node fails,
+        the Failure has the numbers of all records on which it does.
         """
         failures: dict[int, Failure] = {}
+        numbers: set[int] = set()
         with self._pass() as flow:
             for unit in self._units:
                 if not unit.names <= self.leaving_out:
-                    unit.run(flow, given)
+                    _run_to_the_end(unit, flow, given)
                     continue
                 with leaving_out(unit) as failed:
                     unit.run(flow, given)
-                if found := _by_record(failed):
-                    failures |= found
+                if found := _move(failed, failures):
+                    numbers |= found
                     for place in (self._task, flow, self._outbox):
-                        place.leave_out(found.keys())
-            if failures:
-                leave_out(failures)
-        return failures.keys()
+                        place.leave_out(found)
+            try:
+                if failures:
+                    leave_out(failures)
+            finally:
+                failures.clear()  # the frames in their tracebacks refer to this one
+        return numbers
 
     def before_commit(self) -> None:
         """Forward what caches held back, beginning with those upstream."""
@@ -202,13 +207,33 @@ def _keeps_nothing(node: Node) -> bool:
     return not isinstance(node, ProcessorNode) or node.operator.stateless
 
 
-def _by_record(failed: FailedRows) -> dict[int, Failure]:
-    """The first failure of each record, by its number."""
+def _run_to_the_end(unit: Unit, flow: Flow, given: Mapping[str, Chunk]) -> None:
+    """If it fails, all is undone. So it may go on, to find all records on which it fails."""
+    try:
+        with leaving_out(unit, undone=True) as failed:
+            unit.run(flow, given)
+    except Failure:
+        if not failed:
+            raise  # otherwise it may only be a consequence
     failures: dict[int, Failure] = {}
-    for node, order, _, _, error in failed:
-        assert order is not None, "rows have an order"
+    if found := _move(failed, failures):
+        failures[min(found)].numbers = sorted(found)
+        try:
+            raise failures[min(found)]
+        finally:
+            failures.clear()
+
+
+def _move(failed: FailedRows, failures: dict[int, Failure]) -> set[int]:
+    """Add the first failure of each record, by its number; returns these numbers."""
+    numbers = set()
+    while failed:
+        node, order, _, _, error = failed.pop(0)
+        if order is None:  # made by time, and not by a record
+            raise Failure(node, error)
+        numbers.add(number_of(order))
         failures.setdefault(number_of(order), Failure(node, error))
-    return failures
+    return numbers
 
 
 def _below(first: Collection[str], nodes: Iterable[Node]) -> set[str]:

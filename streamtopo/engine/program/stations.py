@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol, TypeVar
 
@@ -18,9 +18,11 @@ NO_PUTS = Puts([], [], [], [], {})
 class Failure(Exception):
     """A step raised an error. The worker finds the record that caused it, and raises a StepError."""
 
-    def __init__(self, node: str, cause: BaseException) -> None:
+    def __init__(self, node: str, cause: BaseException, numbers: Sequence[int] = ()) -> None:
         super().__init__(node)
         self.node = node
+        self.numbers = numbers
+        """Those of the records that caused it, if they are known. Without the first one, others might not fail."""
         self.__cause__ = cause
 
 

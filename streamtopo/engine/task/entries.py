@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import NamedTuple, Protocol
 
 from streamtopo.engine.failures.left_out import Reject, TryAgain
@@ -84,14 +85,16 @@ class RoundEntry:
 
     def run_carefully(self, reject: Reject) -> Halt | None:
         """A part that fails is divided, down to the records that fail alone."""
+        self.task.setbacks.round_done()
         size = self.round.size
         parts = [(0, size)]
         while parts:
             start, stop = parts.pop()
             part = self.round.part(start, stop)
-            failure = self.task.attempt(partial(self.task.run, part, fresh=True))
+            failure = self._attempt(part, reject)
             if failure is not None and stop - start > 1:
-                parts += _divided(start, stop, singly=isinstance(failure.__cause__, TakeSingly))
+                parts += _divided(start, stop, failure)
+                del failure  # the frames in its traceback refer to this one
                 continue
             if failure is not None and failure.node in self.task.program.timed:
                 failure = self._run_without_time(part, reject)
@@ -102,8 +105,15 @@ class RoundEntry:
                     done = self.round.part(0, start) if start else None
                     return Halt(done, self.round.part(start, size), again)
                 self.task.pass_over(part)
+                failure = None
             _punctuate_each_carefully(self.task, reject)
         return None
+
+    def _attempt(self, part: Round, reject: Reject) -> Failure | None:
+        if part.size == 1:
+            return self.task.attempt(partial(self.task.run, part, fresh=True))
+        leave_out = partial(RoundEntry(self.task, part)._leave_out_rows, reject)
+        return self.task.attempt(partial(self.task.run, part, leave_out, fresh=True))
 
     def _run_without_time(self, single: Round, reject: Reject) -> Failure | None:
         """Rows that are forwarded because the record moves the time may have failed, and not the record."""
@@ -123,13 +133,15 @@ class RoundEntry:
     def _leave_out(self, single: Round, failure: Failure, reject: Reject) -> None:
         (part,) = single.parts
         self.task.setbacks.leave_out(self._failed(part, 0, failure), reject)
+        self.task.setbacks.expect(undone=failure.node not in self.task.program.leaving_out)
 
     def _leave_out_rows(self, reject: Reject, failures: Mapping[int, Failure]) -> None:
         for number, failure in sorted(failures.items()):
             try:
                 self.task.setbacks.leave_out(self._failed(*self.round.place(number), failure), reject)
             except (StepError, TryAgain):
-                raise failure from failure.__cause__  # the records before it are not done yet
+                # the records before it are not done yet
+                raise Failure(failure.node, failure.__cause__ or failure, [number]) from failure.__cause__
 
     def _failed(self, part: InputRows, place: int, failure: Failure) -> FailedRecord:
         stage: Stage = "step"
@@ -141,9 +153,13 @@ class RoundEntry:
         return part.input.failed(failure.node, failure.__cause__ or failure, part.rows, place, stage, attempts)
 
 
-def _divided(start: int, stop: int, *, singly: bool) -> list[tuple[int, int]]:
+def _divided(start: int, stop: int, failure: Failure) -> list[tuple[int, int]]:
     """Smaller parts; the first one is the last of the list."""
-    size = 1 if singly or stop - start <= _FEW else -(-(stop - start) // _PARTS)
+    if failure.numbers:
+        ends = {start, stop, *[start + number + more for number in failure.numbers for more in (0, 1)]}
+        return list(pairwise(sorted(ends)))[::-1]
+    singly = stop - start <= _FEW or isinstance(failure.__cause__, TakeSingly)
+    size = 1 if singly else -(-(stop - start) // _PARTS)
     return [(first, min(first + size, stop)) for first in range(start, stop, size)][::-1]
 
 
@@ -253,7 +269,6 @@ def _pass_time(task: Task, move: Callable[..., None], call: str, reject: Reject)
             raise Failure(row.node, row.error) from stop
 
     if task.attempt(move) is not None and task.attempt(partial(move, leave_out=leave_out)) is not None:
-        del task.setbacks.left_out[known:]
         _call_carefully(task, move, call, reject)
 
 

@@ -241,14 +241,17 @@ class Input:
         """Without the records that cannot be decoded, up to one that must not be left out."""
         if self.source.raw:
             return self._timed_partly(raw, reject, latest)
+        values, bad = self.source.value.decode_column_partly(raw.raw_values)
         keys, bad_keys = self.source.key.decode_column_partly(raw.raw_keys)
-        values, bad_values = self.source.value.decode_column_partly(raw.raw_values)
-        rows, bad = raw._replace(keys=keys, values=values), bad_values | bad_keys
-        for place in sorted(bad):
-            if not self._may_leave_out(bad[place], raw, place, reject):
+        bad.update(bad_keys)
+        bad_keys.clear()  # the frames in the tracebacks refer to this one, so it must not refer to the errors
+        rows, places = raw._replace(keys=keys, values=values), sorted(bad)
+        for place in places:
+            if not self._may_leave_out(bad.pop(place), raw, place, reject):
                 rows = rows.slice(slice(place))
                 break
-        rows = rows.without([place for place in sorted(bad) if place < rows.size])
+        bad.clear()
+        rows = rows.without([place for place in places if place < rows.size])
         with suppress(*faults()):
             return self._timed(rows, self._partition_time(latest), latest)
         return self._timed_partly(rows, reject, latest)

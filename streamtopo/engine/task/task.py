@@ -303,10 +303,12 @@ class Task:
         for state in self.states.values():
             state.mark()
         self.progress.mark()
+        known = len(self.setbacks.left_out)
         try:
             act()
             return None
         except Failure as failure:
+            del self.setbacks.left_out[known:]
             self._undo()
             return failure
         finally:

@@ -20,13 +20,13 @@ class Replay:
         """StepError if the policy stops at a record; everything before that record is done then."""
         self._entries.append(entry.remembered())
         self._pace.did(0)
-        if entry.task.setbacks.retrying:
+        if entry.task.setbacks.retrying or entry.task.setbacks.undone:
             self._do_carefully(entry)
         elif (failed := _failed(entry, self._reject)) is not None:
             # Outside of the handler of the error: what the user's functions raise now has no other cause.
             setbacks, place = entry.task.setbacks, len(self._entries) - 1
             first = not setbacks.expected and failed in entry.task.program.leaving_out
-            setbacks.expect()
+            setbacks.expect(undone=not first)
             self._do_again(set() if first else {place})
 
     def _do_carefully(self, entry: Entry) -> None:

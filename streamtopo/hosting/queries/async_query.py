@@ -6,14 +6,16 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import Executor
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from streamtopo.hosting.answers import Answer, Found, NotOwner, Restoring
 from streamtopo.hosting.queries.query import Query
 from streamtopo.hosting.queries.waiting import Retry
+from streamtopo.records.type_parameters import TK, T
 from streamtopo.stores import StoreSpec
 from streamtopo.stores.rows.versions import Version
 from streamtopo.stores.views.key_value import Pair
+from streamtopo.windows import Windowed
 
 Result = TypeVar("Result")
 
@@ -21,10 +23,12 @@ _PAGE = 500
 """Number of rows that are fetched at once."""
 
 
-class AsyncQuery:
+class AsyncQuery(Generic[TK, T]):
     """`local` queries this process only, which takes microseconds; `anywhere` queries others, too, in a thread."""
 
-    def __init__(self, local: Query, anywhere: Query, retry: Retry, threads: Callable[[], Executor]) -> None:
+    def __init__(
+        self, local: Query[TK, T], anywhere: Query[TK, T], retry: Retry, threads: Callable[[], Executor]
+    ) -> None:
         self._threads = threads
         self._local = local
         self._anywhere = anywhere
@@ -34,37 +38,37 @@ class AsyncQuery:
     def spec(self) -> StoreSpec:
         return self._local.spec
 
-    async def get(self, key: Any) -> Any:
-        return (await self.find(key)).value
+    async def get(self, key: TK) -> T | None:
+        return cast("T | None", (await self.find(key)).value)
 
-    async def find(self, key: Any) -> Found:
+    async def find(self, key: TK) -> Found:
         return await self._retry.call_async(lambda: self._find(key))
 
-    async def ask(self, key: Any) -> Answer:
+    async def ask(self, key: TK) -> Answer:
         try:
             return await self.find(key)
         except (NotOwner, Restoring) as answer:
             return answer
 
-    def range(self, start: Any = None, stop: Any = None, *, reverse: bool = False) -> AsyncIterator[Pair]:
+    def range(self, start: Any = None, stop: Any = None, *, reverse: bool = False) -> AsyncIterator[tuple[Any, T]]:
         return self._pairs(lambda: self._anywhere.range(start, stop, reverse=reverse))
 
-    def prefix(self, prefix: bytes | str) -> AsyncIterator[Pair]:
+    def prefix(self, prefix: bytes | str) -> AsyncIterator[tuple[TK, T]]:
         return self._pairs(lambda: self._anywhere.prefix(prefix))
 
-    def all(self) -> AsyncIterator[Pair]:
+    def all(self) -> AsyncIterator[tuple[Any, T]]:
         return self._pairs(self._anywhere.all)
 
     async def count(self) -> int:
         return await self._retry.call_async(lambda: self._in_thread(self._anywhere.count))
 
-    async def window(self, key: Any, start: int | None = None, stop: int | None = None) -> list[Pair]:
+    async def window(self, key: TK, start: int | None = None, stop: int | None = None) -> list[tuple[Windowed[TK], T]]:
         return await self._retry.call_async(lambda: self._in_thread(self._anywhere.window, key, start, stop))
 
-    async def session(self, key: Any, start: int | None = None, stop: int | None = None) -> list[Pair]:
+    async def session(self, key: TK, start: int | None = None, stop: int | None = None) -> list[tuple[Windowed[TK], T]]:
         return await self._retry.call_async(lambda: self._in_thread(self._anywhere.session, key, start, stop))
 
-    async def versioned(self, key: Any, as_of: int | None = None) -> Version | None:
+    async def versioned(self, key: TK, as_of: int | None = None) -> Version[T] | None:
         return await self._retry.call_async(lambda: self._in_thread(self._anywhere.versioned, key, as_of))
 
     def _in_thread(self, function: Callable[..., Result], *arguments: Any) -> Awaitable[Result]:

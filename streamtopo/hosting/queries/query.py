@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Generic, NamedTuple, Protocol, cast
 
 from streamtopo.engine.plan import Plan
 from streamtopo.engine.task.options import TaskId
@@ -12,6 +12,7 @@ from streamtopo.hosting.queries.merged_rows import MergedRows, RetryingRows
 from streamtopo.hosting.queries.scanning import RowIterator, ScanBounds, StorePart, segment_bytes
 from streamtopo.hosting.queries.waiting import Retry
 from streamtopo.partitioning import partition_of
+from streamtopo.records.type_parameters import TK, T
 from streamtopo.stores import Kind, StoreSpec
 from streamtopo.stores.rows.extent import Extent
 from streamtopo.stores.rows.versions import Version, as_of, latest
@@ -64,7 +65,7 @@ def find_store(plan: Plan, store: str) -> StoreLocation:
     return stores[store]
 
 
-class Query:
+class Query(Generic[TK, T]):
     """A query of a store as of the last commit, for any thread. Versioned stores give their latest versions.
 
     Rows that are not available raise `NotOwner` or `Restoring` when the retries end. With `partition`, only that one is
@@ -90,22 +91,22 @@ class Query:
     def spec(self) -> StoreSpec:
         return self._location.spec
 
-    def get(self, key: Any) -> Any:
-        return self.find(key).value
+    def get(self, key: TK) -> T | None:
+        return cast("T | None", self.find(key).value)
 
-    def find(self, key: Any) -> Found:
+    def find(self, key: TK) -> Found:
         """Return the value with its timestamp."""
         data, part = self._located(key, "get")
         return self._retry.call(lambda: self._decoded_row(self._source.get(part, data)))
 
-    def ask(self, key: Any) -> Answer:
+    def ask(self, key: TK) -> Answer:
         """Like `find`, but return `NotOwner` and `Restoring` instead of raising them, for use with `match`."""
         try:
             return self.find(key)
         except (NotOwner, Restoring) as answer:
             return answer
 
-    def range(self, start: Any = None, stop: Any = None, *, reverse: bool = False) -> Iterator[Pair]:
+    def range(self, start: Any = None, stop: Any = None, *, reverse: bool = False) -> Iterator[tuple[Any, T]]:
         """Return the rows from `start` to `stop`, both inclusive, in the order of the keys' bytes; None means no limit.
 
         For windows and sessions, these are times in milliseconds: of the start of a window, or the end of a session.
@@ -113,31 +114,31 @@ class Query:
         """
         return self._pairs(self._bounds(start, stop, reverse))
 
-    def prefix(self, prefix: bytes | str) -> Iterator[Pair]:
+    def prefix(self, prefix: bytes | str) -> Iterator[tuple[TK, T]]:
         """Return the rows whose keys' bytes start with this prefix."""
         self._check(_BY_KEY, "prefix")
         start = prefix.encode() if isinstance(prefix, str) else prefix
         return self._pairs(ScanBounds(start, after_prefix(start)))
 
-    def window(self, key: Any, start: int | None = None, stop: int | None = None) -> list[Pair]:
+    def window(self, key: TK, start: int | None = None, stop: int | None = None) -> list[tuple[Windowed[TK], T]]:
         """Return the windows of a key that start from `start` to `stop`, in milliseconds, inclusive; oldest first."""
         self._check(_WINDOWS, "window")
         return self._windows_of(key, *_times(start, stop))
 
-    def session(self, key: Any, start: int | None = None, stop: int | None = None) -> list[Pair]:
+    def session(self, key: TK, start: int | None = None, stop: int | None = None) -> list[tuple[Windowed[TK], T]]:
         """Return the sessions of a key that overlap `start` to `stop`, both inclusive; the oldest first."""
         self._check((Kind.SESSION,), "session")
         first, last = _times(start, stop)
         return [pair for pair in self._windows_of(key, first, FOREVER) if pair[0].start <= last]
 
-    def versioned(self, key: Any, as_of: int | None = None) -> Version | None:
+    def versioned(self, key: TK, as_of: int | None = None) -> Version[T] | None:
         """Return the version valid at a time, in milliseconds, within the store's history; without one, the latest."""
         self._check((Kind.VERSIONED,), "versioned")
         data, part = self._located(key, "versioned")
         time = None if as_of is None else _time(as_of)
         return self._retry.call(lambda: self._version_at(part, data, time))
 
-    def all(self) -> Iterator[Pair]:
+    def all(self) -> Iterator[tuple[Any, T]]:
         return self.range()
 
     def count(self) -> int:

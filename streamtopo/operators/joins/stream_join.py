@@ -11,7 +11,7 @@ from streamtopo.operators.joins.unmatched import LEFT, RIGHT, JoinWindow, Pendin
 from streamtopo.operators.tables.aggregate import Dropped
 from streamtopo.operators.windows.shared import LATE
 from streamtopo.records import NOTHING, Chunk, private, unshared
-from streamtopo.row_calls import note_failed_row
+from streamtopo.row_calls import noted_row
 from streamtopo.serdes import Serde, encoded
 from streamtopo.steps import Step
 from streamtopo.topology.clocks import OperatorClock, Register
@@ -215,7 +215,8 @@ class Joined:
         try:
             self._values.append(self._joiner(key, left, right))
         except faults() as error:
-            note_failed_row(None, key, value, error)
+            if not noted_row(None, key, value, error):
+                raise
             return
         self._places.append(place)
         self._keys.append(key)

@@ -10,7 +10,7 @@ from streamtopo.errors import faults
 from streamtopo.operators.keeping import Keeping
 from streamtopo.operators.tables.adders import Add, Adders
 from streamtopo.records import Chunk, has_null, private, without
-from streamtopo.row_calls import may_leave_out, note_failed_alone
+from streamtopo.row_calls import may_leave_out, noted_alone
 from streamtopo.stores.rows.state import Row, State
 
 Dropped = Callable[[str, int], None]
@@ -107,7 +107,8 @@ def _fold(state: State, adders: Adders, dropped: Dropped) -> Keeping:
             except faults() as error:
                 rows[kept] = before
                 failed.append(len(values) + len(failed))
-                note_failed_alone(chunk, failed[-1], error)
+                if not noted_alone(chunk, failed[-1], error):
+                    raise
                 continue
             rows[kept] = None if new is None else (new, time)
             values.append(snapshot(new))

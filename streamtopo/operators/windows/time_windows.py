@@ -9,6 +9,7 @@ from itertools import repeat
 from operator import sub
 from typing import Any
 
+from streamtopo.errors import faults
 from streamtopo.operators.keeping import Keeping
 from streamtopo.operators.tables.adders import Adders
 from streamtopo.operators.tables.aggregate import latest
@@ -24,6 +25,7 @@ from streamtopo.operators.windows.shared import (
     late_rows,
 )
 from streamtopo.records import NOTHING, Chunk, private, unshared
+from streamtopo.row_calls import noted_halfway
 from streamtopo.stores.rows.state import State
 from streamtopo.topology.operator import Bindings
 from streamtopo.windows import AlignedWindows, Placed, windowed
@@ -160,16 +162,22 @@ def _add_each(
     index = state.index(keys)
     rows = state.load(index)
     snapshot = state.snapshot
-    values, times = [], []
+    values: list[Any] = []
+    times: list[int] = []
     adds = adders.of(sides)
     columns = zip(index, keys, updates.values, updates.timestamps, adds, kept_rows or repeat(True), strict=False)
     for kept, (key, *_), value, time, add, is_kept in columns:
         row = rows[kept] if is_kept else None
-        if row is None:
-            new = add(key, value, private(init()))
-        else:
-            new = add(key, value, row[0])
-            time = max(time, row[1])
+        try:
+            if row is None:
+                new = add(key, value, private(init()))
+            else:
+                new = add(key, value, row[0])
+                time = max(time, row[1])
+        except faults() as error:
+            if not noted_halfway(updates, len(values), error):
+                raise
+            new = None
         if is_kept:
             rows[kept] = None if new is None else (new, time)
         values.append(snapshot(new))

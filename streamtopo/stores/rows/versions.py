@@ -5,8 +5,9 @@ from __future__ import annotations
 import struct
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple
 
+from streamtopo.records.type_parameters import V
 from streamtopo.serdes import Serde
 
 Chain = tuple[tuple[int, Any], ...]
@@ -20,8 +21,8 @@ _VERSION = struct.Struct(">q?I")
 """A version's time, whether it has a value, and the length of the value."""
 
 
-class Version(NamedTuple):
-    value: Any
+class Version(NamedTuple, Generic[V]):
+    value: V
     timestamp: int
     valid_to: int | None
     """None if this is the latest version."""

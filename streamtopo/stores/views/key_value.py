@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Generic, NamedTuple, Protocol, cast
 
 from streamtopo.errors import StoreError
 from streamtopo.hints import hinted
 from streamtopo.records import private
+from streamtopo.records.type_parameters import TK, T, V
 from streamtopo.serdes import identity_of
 from streamtopo.stores.rows.state import Row, State
 from streamtopo.stores.rows.versions import REJECTED, Chain, Version, as_of, between, latest, with_version
@@ -15,13 +16,13 @@ from streamtopo.stores.rows.versions import REJECTED, Chain, Version, as_of, bet
 Pair = tuple[Any, Any]
 
 
-class ValueAndTimestamp(NamedTuple):
-    value: Any
+class ValueAndTimestamp(NamedTuple, Generic[V]):
+    value: V
     timestamp: int
 
 
 @hinted
-class KeyValueStore:
+class KeyValueStore(Generic[TK, T]):
     """Keys are in the order of their bytes. Changing a value that was handed out does not change the store."""
 
     def __init__(self, state: State, now: Callable[[], int]) -> None:
@@ -29,15 +30,15 @@ class KeyValueStore:
         self._now = now
         self._index = identity_of(state.spec.key)
 
-    def get(self, key: Any) -> Any:
+    def get(self, key: TK) -> T | None:
         row = self._row(key)
-        return row and private(row[0])
+        return None if row is None else cast(T, private(row[0]))
 
-    def get_with_timestamp(self, key: Any) -> ValueAndTimestamp | None:
+    def get_with_timestamp(self, key: TK) -> ValueAndTimestamp[T] | None:
         row = self._row(key)
         return row and ValueAndTimestamp(private(row[0]), row[1])
 
-    def put(self, key: Any, value: Any, timestamp: int | None = None) -> None:
+    def put(self, key: TK, value: T | None, timestamp: int | None = None) -> None:
         """None deletes. The default timestamp is that of the record being processed."""
         time = self._now() if timestamp is None else timestamp
         self._check(key)
@@ -45,36 +46,36 @@ class KeyValueStore:
         self._state.row(kept)
         self._state.put(kept, None if value is None else (private(value), time), time)
 
-    def put_if_absent(self, key: Any, value: Any) -> Any:
+    def put_if_absent(self, key: TK, value: T) -> T | None:
         """The value that is already stored; None if there was none and this one was put."""
         before = self.get(key)
         if before is None:
             self.put(key, value)
         return before
 
-    def put_all(self, pairs: Iterable[Pair]) -> None:
+    def put_all(self, pairs: Iterable[tuple[TK, T | None]]) -> None:
         for key, value in pairs:
             self.put(key, value)
 
-    def delete(self, key: Any) -> Any:
+    def delete(self, key: TK) -> T | None:
         before = self.get(key)
         self.put(key, None)
         return before
 
-    def range(self, start: Any = None, stop: Any = None) -> Iterator[Pair]:
+    def range(self, start: TK | None = None, stop: TK | None = None) -> Iterator[tuple[TK, T]]:
         """Rows from `start` to `stop`, both included; None: no limit."""
         return self._scan(start, stop, reverse=False)
 
-    def reverse_range(self, start: Any = None, stop: Any = None) -> Iterator[Pair]:
+    def reverse_range(self, start: TK | None = None, stop: TK | None = None) -> Iterator[tuple[TK, T]]:
         return self._scan(start, stop, reverse=True)
 
-    def all(self) -> Iterator[Pair]:
+    def all(self) -> Iterator[tuple[TK, T]]:
         return self._scan(None, None, reverse=False)
 
-    def reverse_all(self) -> Iterator[Pair]:
+    def reverse_all(self) -> Iterator[tuple[TK, T]]:
         return self._scan(None, None, reverse=True)
 
-    def prefix_scan(self, prefix: bytes | str) -> Iterator[Pair]:
+    def prefix_scan(self, prefix: bytes | str) -> Iterator[tuple[TK, T]]:
         """Rows whose key, as bytes, begins with this."""
         start = prefix.encode() if isinstance(prefix, str) else prefix
         return self._pairs(self._state.scan(start, after_prefix(start)))
@@ -90,21 +91,21 @@ class KeyValueStore:
         self._check(key)
         return self._state.row(self._index(key))
 
-    def _scan(self, start: Any, stop: Any, *, reverse: bool) -> Iterator[Pair]:
+    def _scan(self, start: Any, stop: Any, *, reverse: bool) -> Iterator[tuple[TK, T]]:
         encode = self._state.spec.key.encode
         first = b"" if start is None else encode(start)
         past = None if stop is None else encode(stop) + b"\0"
         return self._pairs(self._state.scan(first, past, reverse=reverse))
 
-    def _pairs(self, rows: Iterator[tuple[bytes, Row]]) -> Iterator[Pair]:
+    def _pairs(self, rows: Iterator[tuple[bytes, Row]]) -> Iterator[tuple[TK, T]]:
         decode = self._state.spec.key.decode
         return ((decode(key), private(row[0])) for key, row in rows)
 
 
-class ReadOnlyStore(KeyValueStore):
+class ReadOnlyStore(KeyValueStore[TK, T]):
     """A global store: only the processor that maintains it may change it."""
 
-    def put(self, key: Any, value: Any, timestamp: int | None = None) -> None:
+    def put(self, key: TK, value: T | None, timestamp: int | None = None) -> None:
         raise StoreError(
             f'global store "{self._state.spec.name}" can only be read here; write to the topic it is read from'
         )
@@ -120,7 +121,7 @@ class StoreTime(Protocol):
 
 
 @hinted
-class VersionedStore:
+class VersionedStore(Generic[TK, T]):
     """Rows with their history, for as long as the store keeps it."""
 
     def __init__(self, state: State, time: StoreTime, expired: Callable[[], None]) -> None:
@@ -129,7 +130,7 @@ class VersionedStore:
         self._time = time
         self._expired = expired
 
-    def put(self, key: Any, value: Any, timestamp: int) -> int:
+    def put(self, key: TK, value: T | None, timestamp: int) -> int:
         """None: no row from then on. Returns when the next version begins, LATEST (-1), or REJECTED if too old."""
         if timestamp < self._oldest:
             self._expired()
@@ -140,7 +141,7 @@ class VersionedStore:
         self._state.put(index, (chain, timestamp) if chain else None, timestamp)
         return valid_to
 
-    def delete(self, key: Any, timestamp: int) -> Version | None:
+    def delete(self, key: TK, timestamp: int) -> Version[T] | None:
         """No row from this time on; returns the version that was valid at this time."""
         if timestamp < self._oldest:
             self._expired()
@@ -149,16 +150,16 @@ class VersionedStore:
         self.put(key, None, timestamp)
         return before
 
-    def get(self, key: Any) -> Version | None:
+    def get(self, key: TK) -> Version[T] | None:
         """The latest version."""
         return _handed_out(latest(self._chain(key)))
 
-    def get_as_of(self, key: Any, timestamp: int) -> Version | None:
+    def get_as_of(self, key: TK, timestamp: int) -> Version[T] | None:
         return _handed_out(as_of(self._chain(key), timestamp, self._oldest))
 
     def range(
-        self, key: Any, first: int | None = None, last: int | None = None, *, descending: bool = False
-    ) -> list[Version]:
+        self, key: TK, first: int | None = None, last: int | None = None, *, descending: bool = False
+    ) -> list[Version[T]]:
         """The versions that were valid at any time from first to last; None: no limit."""
         found = [
             version._replace(value=private(version.value))

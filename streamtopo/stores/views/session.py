@@ -3,47 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Generic
 
 from streamtopo.hints import hinted
+from streamtopo.records.type_parameters import TK, T
 from streamtopo.serdes import encoded
 from streamtopo.stores.views.timed import TimedView, WindowedPair
 from streamtopo.windows import FOREVER, Windowed
 
 
 @hinted
-class SessionStore(TimedView):
+class SessionStore(TimedView, Generic[TK, T]):
     """Sessions of a key are in the order of their ends. Those older than the store's retention are not found."""
 
-    def put(self, key: Any, start: int, end: int, value: Any) -> None:
+    def put(self, key: TK, start: int, end: int, value: T | None) -> None:
         """None removes."""
         self._put(self._window(key, start, end), end, value, end)
 
-    def remove(self, key: Any, start: int, end: int) -> None:
+    def remove(self, key: TK, start: int, end: int) -> None:
         self.put(key, start, end, None)
 
-    def fetch_session(self, key: Any, start: int, end: int) -> Any:
+    def fetch_session(self, key: TK, start: int, end: int) -> T | None:
         row = self._row(self._window(key, start, end), end)
         return row and row[0]
 
-    def fetch(self, key: Any) -> Iterator[WindowedPair]:
+    def fetch(self, key: TK) -> Iterator[WindowedPair[TK, T]]:
         """All sessions of a key."""
         return self.find_sessions(key, 0, FOREVER)
 
-    def backward_fetch(self, key: Any) -> Iterator[WindowedPair]:
+    def backward_fetch(self, key: TK) -> Iterator[WindowedPair[TK, T]]:
         return self.backward_find_sessions(key, 0, FOREVER)
 
-    def find_sessions(self, key: Any, earliest_end: int, latest_start: int) -> Iterator[WindowedPair]:
+    def find_sessions(self, key: TK, earliest_end: int, latest_start: int) -> Iterator[WindowedPair[TK, T]]:
         """Sessions of a key that end at `earliest_end` or later, and start at `latest_start` or earlier."""
         return self._found(key, earliest_end, latest_start, reverse=False)
 
-    def backward_find_sessions(self, key: Any, earliest_end: int, latest_start: int) -> Iterator[WindowedPair]:
+    def backward_find_sessions(self, key: TK, earliest_end: int, latest_start: int) -> Iterator[WindowedPair[TK, T]]:
         return self._found(key, earliest_end, latest_start, reverse=True)
 
-    def all(self) -> Iterator[WindowedPair]:
+    def all(self) -> Iterator[WindowedPair[TK, T]]:
         return ((window, row[0]) for window, row in self._between(None, None, 0, FOREVER))
 
-    def _found(self, key: Any, earliest_end: int, latest_start: int, *, reverse: bool) -> Iterator[WindowedPair]:
+    def _found(self, key: TK, earliest_end: int, latest_start: int, *, reverse: bool) -> Iterator[WindowedPair[TK, T]]:
         found = self._of_key(key, earliest_end, FOREVER, reverse=reverse)
         return ((window, row[0]) for window, row in found if window.start <= latest_start)
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import takewhile
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from streamtopo.errors import StoreError
 from streamtopo.records import private
+from streamtopo.records.type_parameters import K, V
 from streamtopo.stores.rows.extent import Extent, latest_possible, oldest_live
 from streamtopo.stores.rows.state import Row, State
 from streamtopo.windows import Windowed
 
-WindowedPair = tuple[Windowed, Any]
+WindowedPair: TypeAlias = tuple[Windowed[K], V]
 
 
 class LatestTimes(Protocol):

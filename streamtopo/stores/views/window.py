@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Generic
 
 from streamtopo.hints import hinted
+from streamtopo.records.type_parameters import TK, T
 from streamtopo.stores.rows.layout import segment_start
 from streamtopo.stores.rows.state import Row
 from streamtopo.stores.views.key_value import ValueAndTimestamp
@@ -19,10 +20,10 @@ _NUMBER = 4
 
 
 @hinted
-class WindowStore(TimedView):
+class WindowStore(TimedView, Generic[TK, T]):
     """All time limits are window starts, and are included. Rows older than the store's retention are not found."""
 
-    def put(self, key: Any, value: Any, window_start: int, timestamp: int | None = None) -> None:
+    def put(self, key: TK, value: T | None, window_start: int, timestamp: int | None = None) -> None:
         """None deletes, except for duplicates. The default timestamp is that of the record being processed."""
         window = self._window(key, window_start)
         if not self._state.spec.duplicates:
@@ -30,39 +31,43 @@ class WindowStore(TimedView):
         elif value is not None:
             self._put(window, window_start, value, timestamp, after=self._index(window))
 
-    def fetch(self, key: Any, time: int) -> Any:
+    def fetch(self, key: TK, time: int) -> T | None:
         """The value of the window that starts at this time."""
         row = self._row(self._window(key, time), time)
         return row and row[0]
 
-    def fetch_with_timestamp(self, key: Any, time: int) -> ValueAndTimestamp | None:
+    def fetch_with_timestamp(self, key: TK, time: int) -> ValueAndTimestamp[T] | None:
         row = self._row(self._window(key, time), time)
         return row and ValueAndTimestamp(*row)
 
-    def fetch_range(self, key: Any, start: int, stop: int) -> Iterator[Started]:
+    def fetch_range(self, key: TK, start: int, stop: int) -> Iterator[tuple[int, T]]:
         """The starts and values of a key's windows, oldest first."""
         return _started(self._of_key(key, start, stop))
 
-    def backward_fetch_range(self, key: Any, start: int, stop: int) -> Iterator[Started]:
+    def backward_fetch_range(self, key: TK, start: int, stop: int) -> Iterator[tuple[int, T]]:
         return _started(self._of_key(key, start, stop, reverse=True))
 
-    def fetch_keys_range(self, first: Any, last: Any, start: int, stop: int) -> Iterator[WindowedPair]:
+    def fetch_keys_range(
+        self, first: TK | None, last: TK | None, start: int, stop: int
+    ) -> Iterator[WindowedPair[TK, T]]:
         """The windows of all keys from `first` to `last`, both included; None: no limit."""
         return _pairs(self._between(self._bound(first), self._bound(last), start, stop))
 
-    def backward_fetch_keys_range(self, first: Any, last: Any, start: int, stop: int) -> Iterator[WindowedPair]:
+    def backward_fetch_keys_range(
+        self, first: TK | None, last: TK | None, start: int, stop: int
+    ) -> Iterator[WindowedPair[TK, T]]:
         return _pairs(self._between(self._bound(first), self._bound(last), start, stop, reverse=True))
 
-    def fetch_all(self, start: int, stop: int) -> Iterator[WindowedPair]:
+    def fetch_all(self, start: int, stop: int) -> Iterator[WindowedPair[TK, T]]:
         return _pairs(self._between(None, None, start, stop))
 
-    def backward_fetch_all(self, start: int, stop: int) -> Iterator[WindowedPair]:
+    def backward_fetch_all(self, start: int, stop: int) -> Iterator[WindowedPair[TK, T]]:
         return _pairs(self._between(None, None, start, stop, reverse=True))
 
-    def all(self) -> Iterator[WindowedPair]:
+    def all(self) -> Iterator[WindowedPair[TK, T]]:
         return self.fetch_all(0, FOREVER)
 
-    def backward_all(self) -> Iterator[WindowedPair]:
+    def backward_all(self) -> Iterator[WindowedPair[TK, T]]:
         return self.backward_fetch_all(0, FOREVER)
 
     def _between(

@@ -118,7 +118,7 @@ def test_a_thousand_threads_query_while_the_engine_runs(app: App, log: Log) -> N
 
     def ask(number: int) -> bool:
         word = WORDS[number % 6]
-        first, second = app.query("counts").get(word), app.query("counts").get(word)
+        first, second = (app.query("counts").get(word) or 0 for _ in range(2))
         return bool(before[word] <= first <= second)
 
     with ThreadPoolExecutor(50) as pool:

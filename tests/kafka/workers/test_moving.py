@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -128,3 +128,31 @@ def restored(workers: Crowd) -> dict[str, int]:
     until(lambda: not last.run_once(0.05) and len(last.tasks) == PARTITIONS, PATIENCE)
     views = [task.states["counts"] for task in last.tasks.values()]
     return {key: row[0] for key in KEYS for view in views if (row := view.row(key)) is not None}
+
+
+def test_a_worker_with_a_name_of_its_own_keeps_its_tasks_while_it_restarts(kafka: str, tmp_path: Path) -> None:
+    emptied(kafka).close()
+    with ExitStack() as stack:
+        urls = [f"{kafka}?kafka.group.instance.id={name}&kafka.heartbeat.interval.ms=200" for name in ("a", "b")]
+        logs = [stack.enter_context(closing(open_log(url))) for url in urls]
+        logs[0].create(Topic("in", PARTITIONS))
+
+        def start(number: int) -> Worker:
+            return Worker(counting(), logs[number], state_dir=str(tmp_path / str(number)))
+
+        restarted, other = workers = [start(0), start(1)]
+        until(lambda: [turn(worker) for worker in workers] == [PARTITIONS // 2] * 2, PATIENCE)
+        before = set(restarted.tasks)
+        restarted.close()
+        most = max(turn(other) for _ in range(50))
+        restarted = start(0)
+        until(lambda: max(turn(other), turn(restarted)) == PARTITIONS // 2 and set(restarted.tasks) == before, PATIENCE)
+        assert most == PARTITIONS // 2
+        restarted.close()
+        other.close()
+
+
+def turn(worker: Worker) -> int:
+    """Return how many tasks it has after one more turn."""
+    worker.run_once(0.05)
+    return len(worker.tasks)

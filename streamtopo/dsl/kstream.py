@@ -13,6 +13,7 @@ from streamtopo.dsl.grouped import KGroupedStream
 from streamtopo.dsl.joins.stream_joins import StreamJoins
 from streamtopo.dsl.ktable import KTable, table_of, versioned_table_of
 from streamtopo.errors import TopologyError
+from streamtopo.hints import hinted
 from streamtopo.operators import stateless
 from streamtopo.operators.coroutines import for_each_async, map_values_async
 from streamtopo.processors import Processor, RecordContext
@@ -40,6 +41,7 @@ def _its_key(key: Any, value: Any) -> Any:
     return key
 
 
+@hinted
 @dataclass(frozen=True)
 class KStream(StreamJoins[K, V]):
     """Made by a StreamsBuilder. Operators return a new stream, and do not change this one."""

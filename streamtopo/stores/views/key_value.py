@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, NamedTuple, Protocol, cast
 
 from streamtopo.errors import StoreError
+from streamtopo.hints import hinted
 from streamtopo.records import private
 from streamtopo.records.type_parameters import TK, T, V
 from streamtopo.serdes import identity_of
@@ -20,6 +21,7 @@ class ValueAndTimestamp(NamedTuple, Generic[V]):
     timestamp: int
 
 
+@hinted
 class KeyValueStore(Generic[TK, T]):
     """Keys are in the order of their bytes. Changing a value that was handed out does not change the store."""
 
@@ -126,6 +128,7 @@ class StoreTime(Protocol):
         ...
 
 
+@hinted
 class VersionedStore(Generic[TK, T]):
     """Rows with their history, for as long as the store keeps it."""
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Generic
 
+from streamtopo.hints import hinted
 from streamtopo.records.type_parameters import TK, T
 from streamtopo.serdes import encoded
 from streamtopo.stores.views.timed import TimedView, WindowedPair
 from streamtopo.windows import FOREVER, Windowed
 
 
+@hinted
 class SessionStore(TimedView, Generic[TK, T]):
     """Sessions of a key are in the order of their ends. Those older than the store's retention are not found."""
 

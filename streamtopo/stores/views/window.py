@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Generic
 
+from streamtopo.hints import hinted
 from streamtopo.records.type_parameters import TK, T
 from streamtopo.stores.rows.layout import segment_start
 from streamtopo.stores.rows.state import Row
@@ -18,6 +19,7 @@ _NUMBER = 4
 """Bytes at the end of a key that distinguish duplicates."""
 
 
+@hinted
 class WindowStore(TimedView, Generic[TK, T]):
     """All time limits are window starts, and are included. Rows older than the store's retention are not found."""
 

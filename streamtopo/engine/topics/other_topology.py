@@ -1,4 +1,4 @@
-"""Notices workers that run another topology with the same application id: they would share the records with this one."""
+"""Notices workers that run another topology with the same application id: they would share the records."""
 
 from __future__ import annotations
 

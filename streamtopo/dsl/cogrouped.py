@@ -168,6 +168,8 @@ class CogroupNodes:
 
 @dataclass(frozen=True)
 class TimeWindowedCogroupedKStream(Generic[K, V]):
+    """Several grouped streams, to be aggregated in one row for each key and window."""
+
     cogrouped: CogroupedKStream[K, V]
     windows: Windows
 
@@ -212,6 +214,8 @@ class TimeWindowedCogroupedKStream(Generic[K, V]):
 
 @dataclass(frozen=True)
 class SessionWindowedCogroupedKStream(Generic[K, V]):
+    """Several grouped streams, to be aggregated in one row for each key and session."""
+
     cogrouped: CogroupedKStream[K, V]
     windows: Windows
 

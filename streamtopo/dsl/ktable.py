@@ -110,6 +110,7 @@ class KTable(Generic[TK, V]):
         name: str | None = None,
         on_error: OnError | None = None,
     ) -> KTable[TK, V]:
+        """The rows for which `predicate(key, value)` is false. Other rows are deleted."""
         check_function("KTable.filter_not", "predicate(key, value)", predicate)
         return filter_table(self, predicate, name, keep=False)
 

@@ -111,6 +111,7 @@ class Topology:
         return self
 
     def add_state_store(self, store: StoreSpec, *processors: str) -> Self:
+        """Add a store, for the processors that are named. Returns the topology."""
         self.add_store(store)
         for processor in processors:
             self.connect(processor, store.name)

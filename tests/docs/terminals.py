@@ -33,7 +33,7 @@ class Terminals:
             "UVICORN_PORT": self._port,
             "NO_COLOR": "1",
             "TERM": "dumb",
-            "COLUMNS": "110",
+            "COLUMNS": "160",
         }
 
     def __enter__(self) -> Self:

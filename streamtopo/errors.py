@@ -101,6 +101,7 @@ class FailedRecord:
 
     @property
     def place(self) -> str:
+        """The topic, the partition and the offset of the record as text."""
         if self.topic is None:
             return f"task {self.task}, {self.call}"
         return f"{self.topic}/{self.partition} offset {self.offset}"

@@ -13,6 +13,8 @@ Clock = Literal["stream_time", "wall_clock"]
 
 
 class Record(NamedTuple, Generic[K, V]):
+    """A record as processors get and forward it. It does not change; `with_value` and the like return a new one."""
+
     key: K
     value: V
     timestamp: int
@@ -26,15 +28,19 @@ class Record(NamedTuple, Generic[K, V]):
         return Record(private(key), private(value), timestamp, headers)
 
     def with_key(self, key: K2) -> Record[K2, V]:
+        """The same record with another key."""
         return Record(key, self.value, self.timestamp, self.headers)
 
     def with_value(self, value: V2) -> Record[K, V2]:
+        """The same record with another value."""
         return Record(self.key, value, self.timestamp, self.headers)
 
     def with_timestamp(self, timestamp: int) -> Record[K, V]:
+        """The same record with another time, in milliseconds."""
         return Record(self.key, self.value, timestamp, self.headers)
 
     def with_headers(self, headers: Headers) -> Record[K, V]:
+        """The same record with other headers."""
         return Record(self.key, self.value, self.timestamp, headers)
 
 
@@ -89,9 +95,11 @@ class ProcessorContext(Protocol[KIn, VIn]):
         """None if there is no current record: in `init` and in punctuations."""
         ...
 
-    def current_stream_time_ms(self) -> int: ...
+    def current_stream_time_ms(self) -> int:
+        """The stream time of the task: the largest time it has seen."""
 
-    def current_system_time_ms(self) -> int: ...
+    def current_system_time_ms(self) -> int:
+        """The wall clock; that of the `Driver` or `Cluster` in tests."""
 
     def commit(self) -> None:
         """Request a commit as soon as possible."""
@@ -105,12 +113,15 @@ class Processor(Generic[KIn, VIn, KOut, VOut]):
     """
 
     def init(self, context: ProcessorContext[KOut, VOut], /) -> None:
+        """Called once, before the first record. The context has the stores; by default it is kept as `self.context`."""
         self.context = context
 
     def process(self, record: Record[KIn, VIn], /) -> None:
+        """Called with each record. `self.context.forward` sends records on."""
         self.context.forward(cast(Record[KOut, VOut], record))
 
     def close(self) -> None:
+        """Called when the task ends in an orderly way, not if the process is killed."""
         pass
 
 
@@ -118,6 +129,7 @@ class ValueTransformer(Generic[KIn, VIn, VOut]):
     """Used by `KTable.transform_values`: like a processor, but it returns the new value and cannot forward."""
 
     def init(self, context: ProcessorContext, /) -> None:
+        """Called once, before the first value."""
         self.context = context
 
     def transform(self, key: KIn, value: VIn | None, /) -> VOut | None:
@@ -125,4 +137,5 @@ class ValueTransformer(Generic[KIn, VIn, VOut]):
         return cast(VOut, value)
 
     def close(self) -> None:
+        """Called when the task ends in an orderly way, not if the process is killed."""
         pass

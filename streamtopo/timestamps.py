@@ -107,6 +107,7 @@ class MaxAhead:
 
     @property
     def milliseconds(self) -> int:
+        """The limit in milliseconds; None: there is none."""
         return milliseconds(self.limit)
 
 

@@ -59,7 +59,7 @@ LAYERS = [  # from top to bottom; rooms on one line are independent; an __init__
     {"serdes"},
     {"broker", "demo", "row_calls", "windows"},
     {"partitioning", "private_directories", "records", "settings"},
-    {"errors", "wall_clock"},
+    {"errors", "hints", "wall_clock"},
 ]
 ROOMS = {name: place for place, names in enumerate(LAYERS) for name in names}
 

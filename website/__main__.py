@@ -1,6 +1,7 @@
 """Build the site into build/site: pages, search, and for programs the same pages as Markdown with an llms.txt.
 
-A link or an anchor that does not exist is an error (`strict` in mkdocs.yml).
+A link or an anchor that does not exist is an error (`strict` in mkdocs.yml). `python -m website reference` writes the
+pages of docs/reference that are made from the code.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 
 import yaml
 
+from website.reference import write
 from website.staging import ROOT, stage
 
 CONFIG = ROOT / "mkdocs.yml"
@@ -76,4 +78,7 @@ def summary(text: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(f"{build(ROOT / 'build') / 'index.html'}\n")
+    if sys.argv[1:] == ["reference"]:
+        write()
+    else:
+        sys.stdout.write(f"{build(ROOT / 'build') / 'index.html'}\n")

@@ -3,8 +3,6 @@
 Readings are JSON with their own time in milliseconds, `at`; they come out of order, some late, some broken.
 """
 
-from typing import Any
-
 from apps.sensors.models import Alert, Average, Device, Known, Session, alert, known
 from apps.sensors.sample import day
 from streamtopo import KStream, StreamsBuilder, Windowed, Windows
@@ -24,7 +22,7 @@ broken.to("sensor-broken")
 located = sound.join(devices, known, value=Known)
 
 
-def averages(located: KStream) -> None:
+def averages(located: KStream[str, Known]) -> None:
     """The average of each minute, every 20 seconds; readings more than 10 seconds late go to their own topic."""
     minutes = located.group_by_key().windowed_by(Windows.hopping("1m", every="20s", grace="10s"), on_late="sensor-late")
     table = minutes.aggregate(mean(lambda reading: reading.celsius), name="averages")
@@ -35,17 +33,17 @@ def averages(located: KStream) -> None:
     ).to("sensor-averages")
 
 
-def sessions(located: KStream) -> None:
+def sessions(located: KStream[str, Known]) -> None:
     """How long each sensor was active, sent once it has been silent for half a minute."""
     active = located.group_by_key().windowed_by(Windows.session("30s", grace="10s"), emit="on_close")
     active.count(name="sessions").to_stream().map(session, key=str, value=Session).to("sensor-sessions")
 
 
-def session(window: Windowed, readings: int) -> tuple[Any, Session]:
+def session(window: Windowed[str], readings: int) -> tuple[str, Session]:
     return window.key, Session(window.start, window.end, readings)
 
 
-def alerts(located: KStream) -> None:
+def alerts(located: KStream[str, Known]) -> None:
     """A reading above its device's limit, unless there was maintenance in the minute before, or in the 5 s after it.
 
     All readings are joined, not only hot ones: they move the join's time, so that an alert is sent after those 5 s.
@@ -54,7 +52,7 @@ def alerts(located: KStream) -> None:
     found.filter(lambda _, alert: alert is not None).to("sensor-alerts")
 
 
-def hottest(located: KStream) -> None:
+def hottest(located: KStream[str, Known]) -> None:
     """The three highest readings of each site, in a store that can be queried by name."""
     by_site = located.group_by(lambda _, reading: reading.site, key=str, name="by-site")
     by_site.aggregate(top_k(3, lambda reading: [reading.celsius, reading.sensor]), name="hottest")

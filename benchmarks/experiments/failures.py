@@ -20,7 +20,13 @@ from streamtopo.records import Columns, TopicPartition
 from streamtopo.stores.backends.memory import MemoryStore
 
 IN, OUT = TopicPartition("events", 0), TopicPartition("sums", 0)
-BAD = {"decode": b"{", "map": b'{"text":"no number"}', "adder": b'{"n":-1}'}
+_TOO_MUCH = 10**15
+BAD = {
+    "decode": b"{",
+    "map": b'{"text":"no number"}',
+    "adder": b'{"n":-1}',
+    "after the sums": b'{"n":%d}' % _TOO_MUCH,
+}
 """A value on which each of them fails."""
 _AT_ONCE = 10_000
 
@@ -28,7 +34,7 @@ _AT_ONCE = 10_000
 def sums() -> Topology:
     builder = StreamsBuilder("sums")
     numbers = builder.stream("events", key=str, value=dict).map_values(lambda event: event["n"] + 1, value=int)
-    numbers.group_by_key().aggregate(int, _add, value=int, name="sums").to_stream().to("sums")
+    numbers.group_by_key().aggregate(int, _add, value=int, name="sums").to_stream().map_values(_checked).to("sums")
     return builder.build()
 
 
@@ -36,6 +42,12 @@ def _add(key: str, number: int, total: int) -> int:
     if number <= 0:
         raise ValueError(f"{number} of {key}")
     return total + number
+
+
+def _checked(total: int) -> int:
+    if total >= _TOO_MUCH:
+        raise ValueError(total)
+    return total
 
 
 def run(where: str, every: int, site: Site, records: int) -> Observed:

@@ -12,6 +12,7 @@ from streamtopo.dsl.kstream import KStream
 from streamtopo.dsl.ktable import KTable, table_of, versioned_table_of
 from streamtopo.dsl.tables.global_table import GlobalKTable
 from streamtopo.errors import TopologyError
+from streamtopo.hints import hinted
 from streamtopo.operators.tables import conversions
 from streamtopo.processors import Processor
 from streamtopo.records.type_parameters import KeyOrNone, RowKey, RowValue, ValueOrNone
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 OnErrorT = TypeVar("OnErrorT", bound=OnError)
 
 
+@hinted
 class StreamsBuilder:
     """Reads streams and tables from topics. `build` returns the topology with all their operators.
 

@@ -12,6 +12,7 @@ from streamtopo.dsl.ktable import KTable
 from streamtopo.dsl.tables.origin import KeptOrigin
 from streamtopo.dsl.windows import WindowedRows, check_windows
 from streamtopo.errors import TopologyError
+from streamtopo.hints import hinted
 from streamtopo.operators import stateless
 from streamtopo.operators.tables import aggregate
 from streamtopo.operators.tables.adders import Add
@@ -39,6 +40,7 @@ class GroupAndAdder:
     adder: Callable[[Any, Any, Any], Any]
 
 
+@hinted
 @dataclass(frozen=True)
 class CogroupedKStream(Generic[K, V]):
     """Made by `KGroupedStream.cogroup`. Each stream has its own adder for the row of a key."""
@@ -166,6 +168,8 @@ class CogroupNodes:
 
 @dataclass(frozen=True)
 class TimeWindowedCogroupedKStream(Generic[K, V]):
+    """Several grouped streams, to be aggregated in one row for each key and window."""
+
     cogrouped: CogroupedKStream[K, V]
     windows: Windows
 
@@ -210,6 +214,8 @@ class TimeWindowedCogroupedKStream(Generic[K, V]):
 
 @dataclass(frozen=True)
 class SessionWindowedCogroupedKStream(Generic[K, V]):
+    """Several grouped streams, to be aggregated in one row for each key and session."""
+
     cogrouped: CogroupedKStream[K, V]
     windows: Windows
 

@@ -14,6 +14,7 @@ from streamtopo.dsl.graph import Graph, next_serde
 from streamtopo.dsl.ktable import KTable
 from streamtopo.dsl.tables.origin import KeptOrigin
 from streamtopo.dsl.windows import SessionWindowedKStream, TimeWindowedKStream, windowed
+from streamtopo.hints import hinted
 from streamtopo.operators.keeping import Keeping
 from streamtopo.operators.tables import aggregate
 from streamtopo.records.type_parameters import V1, A, K, V
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 Open = Callable[[State, aggregate.Dropped], Keeping]
 
 
+@hinted
 @dataclass
 class KGroupedStream(Generic[K, V]):
     """Made by `group_by` or `group_by_key`. Records without a key or without a value are dropped and counted."""

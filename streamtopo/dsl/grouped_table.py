@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, overload
 from streamtopo.dsl.aggregators import Initializer
 from streamtopo.dsl.graph import Graph, next_serde
 from streamtopo.dsl.tables.origin import KeptOrigin
+from streamtopo.hints import hinted
 from streamtopo.operators.keeping import Keeping
 from streamtopo.operators.tables import aggregate_table
 from streamtopo.records.type_parameters import A, K, V
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from streamtopo.dsl.ktable import KTable
 
 
+@hinted
 @dataclass
 class KGroupedTable(Generic[K, V]):
     """Made by `KTable.group_by`. An updated row is subtracted from its old group and added to its new one."""

@@ -13,6 +13,7 @@ from streamtopo.dsl.grouped import KGroupedStream
 from streamtopo.dsl.joins.stream_joins import StreamJoins
 from streamtopo.dsl.ktable import KTable, table_of, versioned_table_of
 from streamtopo.errors import TopologyError
+from streamtopo.hints import hinted
 from streamtopo.operators import stateless
 from streamtopo.operators.coroutines import for_each_async, map_values_async
 from streamtopo.processors import Processor, RecordContext
@@ -40,6 +41,7 @@ def _its_key(key: Any, value: Any) -> Any:
     return key
 
 
+@hinted
 @dataclass(frozen=True)
 class KStream(StreamJoins[K, V]):
     """Made by a StreamsBuilder. Operators return a new stream, and do not change this one."""
@@ -141,6 +143,7 @@ class KStream(StreamJoins[K, V]):
         name: str | None = None,
         on_error: OnError | None = None,
     ) -> KStream[K2, V]:
+        """A new key for each record: `function(key, value)`."""
         check_function("select_key", "function(key, value)", function)
         return self._rekeyed("KSTREAM-KEY-SELECT-", stateless.select_key(function), function, key, None, name)
 
@@ -156,6 +159,7 @@ class KStream(StreamJoins[K, V]):
     def filter_not(
         self, predicate: Callable[[K, V], object], *, name: str | None = None, on_error: OnError | None = None
     ) -> KStream[K, V]:
+        """The records for which `predicate(key, value)` is false."""
         check_function("filter_not", "predicate(key, value)", predicate)
         return self._then("KSTREAM-FILTER-", stateless.filter_rows(predicate, keep=False), predicate, None, name)
 
@@ -179,6 +183,7 @@ class KStream(StreamJoins[K, V]):
         name: str | None = None,
         on_error: OnError | None = None,
     ) -> KStream[K2, V2]:
+        """Any number of records for each one: `function(key, value)` returns pairs of a key and a value."""
         check_function("flat_map", "function(key, value)", function)
         return self._rekeyed("KSTREAM-FLATMAP-", stateless.flat_map(function), function, key, value, name)
 
@@ -211,6 +216,7 @@ class KStream(StreamJoins[K, V]):
         name: str | None = None,
         on_error: OnError | None = None,
     ) -> KStream:
+        """Any number of values for each record: `function(value)`, or `function(key, value)` with `with_key`."""
         check_function("flat_map_values", with_key_or_not("function", with_key), function, with_key=with_key)
         step = stateless.flat_map_values_with_key(function) if with_key else stateless.flat_map_values(function)
         return self._then("KSTREAM-FLATMAPVALUES-", step, function, value, name)
@@ -297,6 +303,7 @@ class KStream(StreamJoins[K, V]):
         name: str | None = None,
         on_error: OnError | None = None,
     ) -> KStream[K, V2]:
+        """New values for many records in one call: `function(values)` returns as many values as it gets."""
         check_function("map_values_batch", "function(values)", function)
         return self._then("KSTREAM-MAPVALUES-", stateless.map_values_batch(function), function, value, name)
 
@@ -357,6 +364,7 @@ class KStream(StreamJoins[K, V]):
         value: SerdeLike[V1] | None = None,
         name: str | None = None,
     ) -> KGroupedStream[K1, V]:
+        """Group by the key that the records have. `name` is the name of the repartition topic, if one is needed."""
         stream: KStream = replace(self, key=next_serde(key, self.key, key=True), value=next_serde(value, self.value))
         return KGroupedStream(stream, name)
 
@@ -484,6 +492,7 @@ class KStream(StreamJoins[K, V]):
     def for_each(
         self, function: Callable[[K, V], object], *, name: str | None = None, on_error: OnError | None = None
     ) -> None:
+        """Call `function(key, value)` for each record. After a failure the call may be repeated."""
         check_function("for_each", "function(key, value)", function)
         self._then("KSTREAM-FOREACH-", stateless.peek(function), function, None, name)
 

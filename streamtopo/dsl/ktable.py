@@ -14,6 +14,7 @@ from streamtopo.dsl.tables.derived import Transform, filter_table, map_table, tr
 from streamtopo.dsl.tables.origin import KeptOrigin, Origin, upserted
 from streamtopo.dsl.tables.suppress import Suppressed, suppress
 from streamtopo.errors import TopologyError
+from streamtopo.hints import hinted
 from streamtopo.operators.tables import aggregate_table, conversions
 from streamtopo.processors import ValueTransformer
 from streamtopo.records.type_parameters import K2, TK, V1, V2, V3, V
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from streamtopo.dsl.kstream import KStream
 
 
+@hinted
 @dataclass(frozen=True)
 class KTable(Generic[TK, V]):
     """Operators return a new table. With `name` its rows are kept in a store of that name, for queries."""
@@ -108,6 +110,7 @@ class KTable(Generic[TK, V]):
         name: str | None = None,
         on_error: OnError | None = None,
     ) -> KTable[TK, V]:
+        """The rows for which `predicate(key, value)` is false. Other rows are deleted."""
         check_function("KTable.filter_not", "predicate(key, value)", predicate)
         return filter_table(self, predicate, name, keep=False)
 

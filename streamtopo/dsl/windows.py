@@ -12,6 +12,7 @@ from streamtopo.dsl.graph import ClosingTime, Graph, next_serde
 from streamtopo.dsl.ktable import KTable
 from streamtopo.dsl.tables.origin import KeptOrigin
 from streamtopo.errors import TopologyError
+from streamtopo.hints import hinted
 from streamtopo.operators import stateless
 from streamtopo.operators.keeping import Keeping
 from streamtopo.operators.windows.closing import forwarded_until
@@ -93,6 +94,7 @@ class _Windowed(Generic[K, V]):
         return rows.table(graph, node, (parent.node,), aggregation, origin, late=late, function=function)
 
 
+@hinted
 class TimeWindowedKStream(_Windowed[K, V]):
     """Rows have keys `Windowed(key, start, end)`. Records for closed windows are dropped and counted."""
 
@@ -149,6 +151,7 @@ class TimeWindowedKStream(_Windowed[K, V]):
         return self._table("KSTREAM-AGGREGATE-", Aggregation(init, (adder,)), serde, name, retention, adder)
 
 
+@hinted
 class SessionWindowedKStream(_Windowed[K, V]):
     """Rows have keys `Windowed(key, start, end)`. A session that grows is deleted, and put again with its new times."""
 

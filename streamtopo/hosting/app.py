@@ -67,6 +67,7 @@ class HostedApp:
 
     @property
     def state(self) -> AppState:
+        """What the app is doing: CREATED, REBALANCING, RUNNING, PENDING_SHUTDOWN, NOT_RUNNING or ERROR."""
         return self._lifecycle.state
 
     @property
@@ -82,6 +83,7 @@ class HostedApp:
 
     @property
     def paused(self) -> bool:
+        """Whether processing is stopped by `pause`."""
         return self._engine.paused
 
     def pause(self) -> None:
@@ -89,6 +91,7 @@ class HostedApp:
         self._engine.pause(True)
 
     def resume(self) -> None:
+        """Continue after `pause`."""
         self._engine.pause(False)
 
     @property

@@ -12,6 +12,7 @@ from streamtopo.engine.loading import Described, topology_of
 from streamtopo.engine.tracebacks import without_engine
 from streamtopo.engine.worker.worker import Worker
 from streamtopo.errors import StepError, StreamtopoError
+from streamtopo.hints import hinted
 from streamtopo.logs.memory import MemoryLog
 from streamtopo.records import Columns, Headers, TopicPartition
 from streamtopo.settings.config import WorkerConfig
@@ -39,6 +40,7 @@ class DriverTimes(TypedDict, total=False):
     max_task_idle: Duration
 
 
+@hinted
 class Driver:
     """Each `send` is processed completely, through all internal topics, before the call returns.
 

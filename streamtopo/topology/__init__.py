@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 from streamtopo.errors import TopologyError
+from streamtopo.hints import hinted
 from streamtopo.serdes import SerdeLike, serde_of
 from streamtopo.settings.on_error import OnError, Policy
 from streamtopo.stores import StoreSpec
@@ -22,6 +23,7 @@ from streamtopo.topology.nodes import Node, Partitioner, ProcessorNode, Repartit
 from streamtopo.topology.operator import Operator
 
 
+@hinted
 class Topology:
     """Nodes in the order in which they were added: parents first, so there can be no cycle."""
 
@@ -109,6 +111,7 @@ class Topology:
         return self
 
     def add_state_store(self, store: StoreSpec, *processors: str) -> Self:
+        """Add a store, for the processors that are named. Returns the topology."""
         self.add_store(store)
         for processor in processors:
             self.connect(processor, store.name)

@@ -32,6 +32,8 @@ class Bound:
     """Clocks ignore rows with a later time: they are too far ahead of the wall clock."""
     horizon: int = FOREVER
     """Clocks stop here until it moves: a slower task may still write rows with later times than this."""
+    lead: int = -1
+    """Stream time goes as far as this without a row: all that may still write rows have got there."""
 
 
 @dataclass(slots=True)
@@ -41,8 +43,10 @@ class OperatorClock:
     time: int = -1
     """Milliseconds; -1 until it is set."""
     seen: int = -1
-    """The latest time of a row: past `time` while the horizon holds the clock back."""
+    """The latest time of a row, or to which it was led: past `time` while the horizon holds the clock back."""
     bound: Bound = field(default_factory=Bound)
+    led: bool = False
+    """Whether it shows stream time, and not only that of the rows that it has seen."""
 
     @property
     def limited(self) -> bool:
@@ -52,7 +56,11 @@ class OperatorClock:
     @property
     def behind(self) -> bool:
         """Whether it could catch up."""
-        return self.time < min(self.seen, self.bound.horizon)
+        return self.time < min(max(self.seen, self._lead), self.bound.horizon)
+
+    @property
+    def _lead(self) -> int:
+        return self.bound.lead if self.led else -1
 
     def observe(self, time: int) -> int:
         """Follow a row's time, unless it is past the bound; returns the clock's time."""
@@ -66,9 +74,10 @@ class OperatorClock:
 
         `held_back` must follow: it moves the clock.
         """
-        seen = latest_so_far(times, self.seen)
+        before = max(self.seen, self._lead)
+        seen = latest_so_far(times, before)
         if seen and seen[-1] > self.bound.time:
-            seen = latest_so_far(within(times, self.bound.time), self.seen)
+            seen = latest_so_far(within(times, self.bound.time), before)
         if seen:
             self.seen = seen[-1]
         return seen
@@ -80,7 +89,9 @@ class OperatorClock:
         return not_past(seen, max(self.bound.horizon, before))
 
     def catch_up(self) -> bool:
-        """Move to the latest time that was seen, but not past the horizon; true if the clock has moved."""
+        """Move to the latest time that was seen, or to the lead, but not past the horizon; true if the clock moves."""
+        if self.led and self.seen < self.bound.lead:
+            self.seen = self.bound.lead
         time = self.seen if self.seen < self.bound.horizon else self.bound.horizon
         if time <= self.time:
             return False

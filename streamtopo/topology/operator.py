@@ -27,8 +27,11 @@ class Bindings(Protocol):
         """The rows of a store in this task; with `sends_old`, their updates carry the old values."""
         ...
 
-    def clock(self, name: str) -> OperatorClock:
-        """A time that an operator keeps, moved by rows; it is committed, restored and rolled back with the task."""
+    def clock(self, name: str, *, led: bool = False) -> OperatorClock:
+        """A time that an operator keeps, moved by rows; it is committed, restored and rolled back with the task.
+
+        With `led` it is stream time: behind a repartition topic it also moves if other tasks got the rows.
+        """
         ...
 
     def committed_time(self, clock: str) -> int:

@@ -7,7 +7,14 @@ import sys
 
 import pytest
 
-HEAVY = ["click", "rich", "pyarrow", "rocksdict", "confluent_kafka", "asyncio", "sqlite3", "streamtopo.drawing"]
+HEAVY = ["click", "rich", "pyarrow", "rocksdict", "confluent_kafka", "asyncio", "sqlite3"]
+HEAVY += ["http.client", "msgspec", "pyspark", "ssl", "starlette", "uvicorn"]
+HEAVY += [
+    "streamtopo.drawing",
+    "streamtopo.hosting.app",
+    "streamtopo.logs.embedded",
+    "streamtopo.stores.backends.rocks",
+]
 
 
 @pytest.mark.parametrize("module", ["streamtopo", "streamtopo.testing", "streamtopo.cli"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import partial
+from itertools import accumulate
 from random import Random
 from typing import Any, NamedTuple
 
@@ -32,7 +33,8 @@ class Event(NamedTuple):
     """A record, and when it appears in its partition."""
 
     topic: str
-    partition: int
+    partition: int | None
+    """None: that of its user, which is its key."""
     time: int
     user: str
     at: int
@@ -51,9 +53,14 @@ def events(random: Random, topic: str, partitions: int, way: str, count: int = 6
         if way == "silent" and number > count // 4:
             partition = random.randrange(max(1, partitions - 1))
         time = number * STEP
-        arrived[partition] = max(arrived[partition], _ARRIVALS[way](random, time))
+        arrived[partition] = max(arrived[partition], arrival(random, time, way))
         found.append(Event(topic, partition, time, random.choice(USERS), arrived[partition]))
     return found
+
+
+def arrival(random: Random, time: int, way: str) -> int:
+    """When a record of this time appears."""
+    return _ARRIVALS[way](random, time)
 
 
 _ARRIVALS: dict[str, Callable[[Random, int], int]] = {
@@ -65,17 +72,31 @@ _ARRIVALS: dict[str, Callable[[Random, int], int]] = {
 WAYS = tuple(_ARRIVALS)
 
 
+def keyed_events(events: list[Event]) -> list[Event]:
+    """The same with their users as keys; all partitions together get them in the order of time."""
+    arrived = accumulate([event.at for event in events], max)
+    return [event._replace(topic="keyed", partition=None, at=at) for event, at in zip(events, arrived, strict=True)]
+
+
 def last_events(topics: Iterable[str], partitions: int, time: int) -> list[Event]:
-    """They move stream time of every task to this time."""
-    return [Event(topic, n, time, user, 0) for topic in topics for n in range(partitions) for user in USERS]
+    """They move stream time of every task to this time. Of the partitions with keys, only one gets them."""
+    unkeyed = [Event(topic, n, time, user, 0) for topic in topics for n in range(partitions) for user in USERS]
+    return [event for event in unkeyed if event.topic != "keyed"] + [
+        Event(topic, None, time, USERS[0], 0) for topic in topics if topic == "keyed"
+    ]
+
+
+Expected = Callable[[list[Event], list[Event]], Counter[Any]]
 
 
 class Program(NamedTuple):
     """What is done with the stream, or two of them; and what must come out, from the events of both."""
 
     build: Callable[[StreamsBuilder, KStream], None]
-    expected: Callable[[list[Event], list[Event]], Counter[Any]]
+    expected: Expected
     topics: tuple[str, ...] = ("in",)
+    several: bool = False
+    """Whether there must be several partitions: with one, as in Kafka Streams, time only goes on with a task's rows."""
 
 
 def passing_topics(random: Random, stream: KStream) -> KStream:
@@ -162,6 +183,45 @@ def sliding_closed(builder: StreamsBuilder, stream: KStream) -> None:
     )
 
 
+def is_rare(value: list[Any]) -> bool:
+    return bool(value[1] % 700 == 0 and value[1] < END)
+
+
+def rare(stream: KStream) -> KStream:
+    """Few of the records, and none of the last ones: other tasks get those."""
+    return stream.filter(lambda _, value: is_rare(value))
+
+
+def rare_closed(builder: StreamsBuilder, stream: KStream) -> None:
+    windows_out(by_user(rare(stream)).windowed_by(Windows.tumbling("1s"), emit="on_close").count(name="counts"))
+
+
+def rare_suppressed(builder: StreamsBuilder, stream: KStream) -> None:
+    counts = by_user(rare(stream)).windowed_by(Windows.tumbling("1s")).count(name="counts")
+    windows_out(counts.suppress(until_window_closes()))
+
+
+def rare_closed_twice(builder: StreamsBuilder, stream: KStream) -> None:
+    """In one task: the second windows close by what is known of the results of the first."""
+    closed = (
+        by_user(rare(stream)).windowed_by(Windows.tumbling("300ms", grace="1s"), emit="on_close").count(name="first")
+    )
+    users = closed.to_stream().map(lambda window, count: (window.key, count), key=str, value=int)
+    totals = users.group_by_key().windowed_by(Windows.tumbling("1500ms"), emit="on_close")
+    windows_out(totals.reduce(lambda one, other: one + other, name="second"))
+
+
+def rare_sessions(builder: StreamsBuilder, stream: KStream) -> None:
+    windows_out(by_user(rare(stream)).windowed_by(Windows.session("300ms"), emit="on_close").count(name="counts"))
+
+
+def rare_both_ways(builder: StreamsBuilder, stream: KStream) -> None:
+    """Each record twice: as it was read, and from a repartition topic."""
+    direct = builder.stream("keyed", key=str, value=list)
+    both = rare(direct).merge(keyed_by_user(rare(direct)).repartition())
+    windows_out(both.group_by_key().windowed_by(Windows.tumbling("1s"), emit="on_close").count(name="counts"))
+
+
 def sessions(emit: str) -> Callable[[StreamsBuilder, KStream], None]:
     def build(builder: StreamsBuilder, stream: KStream) -> None:
         windows_out(by_user(stream).windowed_by(Windows.session("300ms"), emit=emit).count(name="counts"))
@@ -184,6 +244,21 @@ def outer_join(builder: StreamsBuilder, stream: KStream) -> None:
     ).to("out")
 
 
+def outer_join_direct(builder: StreamsBuilder, stream: KStream) -> None:
+    other = builder.stream("keyed", key=str, value=list)
+    keyed_by_user(stream).outer_join(
+        other, lambda one, two: [one and one[1], two and two[1]], within="200ms", value=list
+    ).to("out")
+
+
+def rare_alone(builder: StreamsBuilder, stream: KStream) -> None:
+    """Few records have a partner, and they wait for the end of its time."""
+    other = keyed_by_user(rare(builder.stream("other", value=list)))
+    keyed_by_user(rare(stream)).outer_join(
+        other, lambda one, two: [one and one[1], two and two[1]], within="200ms", value=list
+    ).to("out")
+
+
 def deduplicated(builder: StreamsBuilder, stream: KStream) -> None:
     repartitioned = keyed_by_user(stream).repartition()
     repartitioned.deduplicate("2s", by=lambda _, value: value[1], id=int).to("out")
@@ -193,6 +268,19 @@ def as_of(builder: StreamsBuilder, stream: KStream) -> None:
     """Each record with the row that its user had at its time; rows change every second."""
     rows = builder.table("rows", key=str, value=int, name="rows", versioned="1h")
     keyed_by_user(stream).join(rows, lambda value, row: [*value, row], grace="500ms").to("out")
+
+
+def as_of_short_history(builder: StreamsBuilder, stream: KStream) -> None:
+    """Rows that are far ahead must not end the history of those that are looked for."""
+    rows = builder.table("rows", key=str, value=int, name="rows", versioned="1s")
+    keyed_by_user(stream).join(rows, lambda value, row: [*value, row], grace="500ms").to("out")
+
+
+def rare_as_of(builder: StreamsBuilder, stream: KStream) -> None:
+    """Both from repartition topics; the last records never reach the join."""
+    rows = builder.stream("rows", key=str, value=int).select_key(lambda user, _: user, key=str).repartition()
+    table = rows.to_table(name="rows", versioned="1s")
+    keyed_by_user(rare(stream)).join(table, lambda value, row: [*value, row], grace="500ms").to("out")
 
 
 def by_foreign_key(builder: StreamsBuilder, stream: KStream) -> None:
@@ -213,6 +301,11 @@ class InOrder(Processor):
     def process(self, record: Record) -> None:
         in_order = record.timestamp >= (self.called.get("time") or 0)
         self.context.forward(record.with_value([*record.value, in_order]))
+
+
+def rare_punctuated(builder: StreamsBuilder, stream: KStream) -> None:
+    store = key_value_store("called", key=str, value=int)
+    keyed_by_user(rare(stream)).repartition().process(InOrder, stores=[store], value=list).to("out")
 
 
 def punctuated(builder: StreamsBuilder, stream: KStream) -> None:
@@ -301,6 +394,16 @@ def with_seconds(ours: list[Event], others: list[Event]) -> Counter[Any]:
     return Counter((event.user, *event.value, event.time // SECOND) for event in ours)
 
 
+def of_rare(expected: Expected, times: int = 1) -> Expected:
+    """The same for the few records."""
+
+    def of_few(ours: list[Event], others: list[Event]) -> Counter[Any]:
+        few = [[event for event in events if is_rare(event.value)] for events in (ours, others)]
+        return Counter({row: count * times for row, count in expected(*few).items()})
+
+    return of_few
+
+
 PROGRAMS: dict[str, Program] = {
     "tumbling": Program(tumbling(), spans(SECOND)),
     "on close": Program(tumbling("on_close"), spans(SECOND)),
@@ -318,6 +421,16 @@ PROGRAMS: dict[str, Program] = {
     "as of": Program(as_of, with_seconds, ("in", "rows")),
     "foreign key": Program(by_foreign_key, spans(SECOND), ("in", "names")),
     "punctuated": Program(punctuated, each(True)),
+    "outer join direct": Program(outer_join_direct, pairs, ("in", "keyed")),
+    "as of a short history": Program(as_of_short_history, with_seconds, ("in", "rows"), several=True),
+    "rare closed": Program(rare_closed, of_rare(spans(SECOND)), several=True),
+    "rare suppressed": Program(rare_suppressed, of_rare(spans(SECOND)), several=True),
+    "rare closed twice": Program(rare_closed_twice, of_rare(spans(1500)), several=True),
+    "rare both ways": Program(rare_both_ways, of_rare(spans(SECOND), 2), ("keyed",), several=True),
+    "rare sessions": Program(rare_sessions, of_rare(gaps), several=True),
+    "rare punctuated": Program(rare_punctuated, of_rare(each(True)), several=True),
+    "rare alone": Program(rare_alone, of_rare(pairs), ("in", "other"), several=True),
+    "rare as of": Program(rare_as_of, of_rare(with_seconds), ("in", "rows"), several=True),
 }
 ONCE = {
     "on close",
@@ -327,8 +440,25 @@ ONCE = {
     "closed three times",
     "sessions closed",
     "sliding closed",
+    "rare closed",
+    "rare suppressed",
+    "rare closed twice",
+    "rare sessions",
+    "rare both ways",
 }
 """Each window comes once."""
+ONE_BY_ONE = {
+    "outer join",
+    "outer join direct",
+    "rare alone",
+    "as of",
+    "as of a short history",
+    "rare as of",
+    "rare punctuated",
+    "deduplicated",
+    "punctuated",
+}
+"""Each record comes out, with its time, and not the windows that it is in."""
 UPDATED_TWICE = {"foreign key"}
 """With a cache, a row of the other table is found by orders before it is forwarded, and then updates them again."""
 
@@ -341,7 +471,7 @@ def topology_of(name: str, random: Random) -> Topology:
 
 def outcome(name: str, out: list[tuple[Any, Any]]) -> Counter[Any]:
     """What came out, without what the last events made."""
-    if PROGRAMS[name].expected in (pairs, with_seconds) or name in ("deduplicated", "punctuated"):
+    if name in ONE_BY_ONE:
         return Counter((key, *value) for key, value in out if not set(LAST).intersection(value))
     last: dict[Any, int] = {}
     times = Counter[Any]()

@@ -15,7 +15,9 @@ from tests.time.event_time import (
     USERS,
     WAYS,
     Event,
+    arrival,
     events,
+    keyed_events,
     last_events,
     outcome,
     topology_of,
@@ -23,33 +25,39 @@ from tests.time.event_time import (
 
 
 def others(name: str, random: Random, partitions: int, way: str) -> list[Event]:
+    if "keyed" in PROGRAMS[name].topics:
+        return keyed_events(events(random, "keyed", partitions, way))
     return events(random, "other", partitions, way) if "other" in PROGRAMS[name].topics else []
 
 
 def send(cluster: Cluster, some: list[Event]) -> None:
     for topic, partition, time, user, at in some:
-        cluster.send(topic, [user, time], timestamp=time, partition=partition, at=at)
+        key = user if partition is None else None
+        cluster.send(topic, [user, time], key=key, timestamp=time, partition=partition, at=at)
 
 
-def send_rows(cluster: Cluster, name: str) -> None:
+def send_rows(cluster: Cluster, name: str, random: Random, way: str) -> None:
     for user in USERS if "names" in PROGRAMS[name].topics else ():
         cluster.send("names", user, key=user, timestamp=0)
+    at = 0
     for second in range(10) if "rows" in PROGRAMS[name].topics else ():
+        at = max(at, arrival(random, second * 1000, way))
         for user in USERS:
-            cluster.send("rows", second, key=user, timestamp=second * 1000, at=0)
+            cluster.send("rows", second, key=user, timestamp=second * 1000, at=at)
 
 
 @pytest.mark.parametrize("seed", seeds(8))
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_what_is_in_time_stays_in_time(name: str, seed: int) -> None:
     random = Random(f"{name} {seed}")
-    partitions, way = random.choice([1, 2, 3, 4, 8]), random.choice(WAYS)
-    ours, theirs = events(random, "in", partitions, way), others(name, random, partitions, way)
+    partitions, way = random.choice([2, 3, 4, 8] if PROGRAMS[name].several else [1, 2, 3, 4, 8]), random.choice(WAYS)
+    ours = events(random, "in", partitions, way) if "in" in PROGRAMS[name].topics else []
+    theirs = others(name, random, partitions, way)
     topology, workers, faults = topology_of(name, random), random.choice([1, 2, 3]), random.random() < 0.7
     caches = [0, 500, "10MB"] if name not in UPDATED_TWICE else [0]
     room: dict[str, Any] = {"cache": random.choice(caches), "memory": random.choice([6, 200, "256MB"])}
     with Cluster(topology, workers=workers, partitions=partitions, seed=seed, faults=faults, **room) as cluster:
-        send_rows(cluster, name)
+        send_rows(cluster, name, random, way)
         send(cluster, [*ours, *theirs])
         cluster.run()
         for time in LAST:

@@ -262,6 +262,45 @@ def test_records_that_wait_for_a_versioned_table_find_its_history_when_time_jump
     assert sorted(value for _, value in driver.read("priced")) == [[second, second] for second in range(100)]
 
 
+@pytest.mark.parametrize("partitions", [2, 3])
+@pytest.mark.parametrize("chunk", [1, 7, 10_000])
+def test_a_driver_joins_a_stream_with_a_repartitioned_one_that_is_sent_together_with_it(
+    chunk: int, partitions: int
+) -> None:
+    builder = StreamsBuilder("paid")
+    payments = builder.stream("payments", value=str).map(lambda _, user: (user, "paid"), key=str, value=str)
+    orders = builder.stream("orders", key=str, value=str)
+    orders.left_join(payments, lambda order, payment: f"{order} {payment}", within="1s").to("joined")
+    driver = Driver(builder.build(), partitions=partitions, chunk=chunk)
+    expected = []
+    for start in (0, 100_000):
+        seconds = range(start, start + 100_000, 5000)
+        expected += [(user, f"{second} paid") for second in seconds for user in KEYS]
+        driver.send_all(
+            one
+            for number, second in enumerate(seconds)
+            for user in KEYS
+            for one in (
+                DriverRecord("orders", user, str(second), second, -1, ()),
+                DriverRecord("payments", None, user, second + 500, number % partitions, ()),
+            )
+        )
+    assert sorted(driver.read("joined")) == sorted(expected)
+
+
+def test_tasks_that_read_what_each_other_announces_come_to_rest() -> None:
+    """By a clock that stands still, what was unread a moment ago is not older than what is unread now."""
+    builder = StreamsBuilder("named")
+    orders, names = (builder.table(topic, key=str, value=str, versioned="1h") for topic in ("orders", "names"))
+    orders.join(names, lambda order, name: f"{order} {name}", foreign_key=lambda order: order).to_stream().to("out")
+    driver = Driver(builder.build(), partitions=2)
+    turns = iter(range(100))
+    work = driver.worker.run_once
+    driver.worker.run_once = lambda timeout=0.0: next(turns) >= 0 and work(timeout)  # type: ignore[method-assign]
+    driver.send_all([DriverRecord("orders", "o1", "x", 1, -1, ()), DriverRecord("names", "x", "X", 2, -1, ())])
+    assert driver.read("out") == [("o1", "x X")]
+
+
 class SlowLog(MemoryLog):
     """Answers questions about progress after 5 ms."""
 

@@ -208,4 +208,4 @@ def _opened(
     pending = None
     if how != "inner":
         pending = Pending(bindings.state(stores[2].name), window, bindings.register(f"{node} lowest"))
-    return JoinStreams(sides, key, joiner, window, bindings.clock(node), pending, bindings.count)
+    return JoinStreams(sides, key, joiner, window, bindings.clock(node, led=True), pending, bindings.count)

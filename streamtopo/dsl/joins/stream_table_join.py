@@ -66,7 +66,7 @@ def join_stream_table(
         join = join_table(lookup, joiner, bindings.count, left=left, with_key=with_key)
         if grace is None:
             return join
-        time, number = bindings.clock(buffers[0]), bindings.register(f"{buffers[0]} numbers")
+        time, number = bindings.clock(buffers[0], led=True), bindings.register(f"{buffers[0]} numbers")
         return Buffered(Buffer(bindings.state(buffers[0]), stream.key, time, number, grace), lookup, join)
 
     graph.process(

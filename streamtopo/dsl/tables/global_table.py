@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import Generic
 
 from streamtopo.dsl.graph import Graph
+from streamtopo.hints import hinted
 from streamtopo.records.type_parameters import TK, V
 from streamtopo.serdes import Serde
 
 
+@hinted
 @dataclass(frozen=True)
 class GlobalKTable(Generic[TK, V]):
     """Made by `StreamsBuilder.global_table`. Records of any partition can be joined with any of its rows."""

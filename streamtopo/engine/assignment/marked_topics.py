@@ -16,6 +16,7 @@ class MarkedTopics:
 
     def __init__(self, topology: Topology, plan: Plan, *, waiting: bool) -> None:
         self._topology = topology
+        self._tasks = dict(zip([part.number for part in plan.subtopologies], plan.tasks, strict=True))
         self.origins = marked_topics(topology, plan, waiting=waiting)
         """The tasks that write each topic, by its name in the log."""
         self.subtopologies = frozenset(id.subtopology for ids in self.origins.values() for id in ids)
@@ -32,6 +33,10 @@ class MarkedTopics:
         if number not in self._before:
             self._before[number] = subtopologies_before(self._topology, number)
         return self._before[number]
+
+    def alone(self, number: int) -> bool:
+        """Whether a subtopology and those before it have a single task each."""
+        return all(self._tasks.get(one, 1) == 1 for one in {number, *self.before(number)})
 
 
 def marked_topics(topology: Topology, plan: Plan, *, waiting: bool) -> Mapping[str, Sequence[TaskId]]:

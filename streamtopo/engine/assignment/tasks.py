@@ -174,7 +174,8 @@ class Tasks:
             for store in stores:
                 restored |= store.step(limit) > 0
             if all(store.done for store in stores):
-                task.open(positions, lambda topic: self.marked.origins.get(topic, ()))
+                alone = self.marked.alone(task.id.subtopology)
+                task.open(positions, lambda topic: self.marked.origins.get(topic, ()), alone=alone)
                 self.ready[id] = task
                 del self.opening[id]  # only now: other threads look for the task in both
                 for partition, position in positions.items():

@@ -21,10 +21,10 @@ class Clocks:
         self._known: dict[str, int] = {}
         """Of all names, at the last rollback, or at the start."""
 
-    def clock(self, name: str, bound: Bound | None = None) -> OperatorClock:
+    def clock(self, name: str, bound: Bound | None = None, *, led: bool = False) -> OperatorClock:
         """The first operator that uses the clock, which is the one that moves it, gives its bound."""
         if name not in self._clocks:
-            self._clocks[name] = OperatorClock(bound=bound or self.bound)
+            self._clocks[name] = OperatorClock(bound=bound or self.bound, led=led)
             self._set(name, self._clocks[name])
         return self._clocks[name]
 

@@ -90,8 +90,8 @@ class TaskContext:
             state.forwarding.send_old()
         return state
 
-    def clock(self, name: str) -> OperatorClock:
-        return self._progress.clocks.clock(name, self._bound)
+    def clock(self, name: str, *, led: bool = False) -> OperatorClock:
+        return self._progress.clocks.clock(name, self._bound, led=led)
 
     def register(self, name: str) -> Register:
         return self._progress.clocks.register(name)

@@ -51,6 +51,11 @@ class Known:
         return FOREVER if self.lenient else max(-1, min(self.times))
 
     @cached_property
+    def latest(self) -> int:
+        """The latest time of all origins."""
+        return max(-1, *self.times)
+
+    @cached_property
     def slowest(self) -> int:
         """The place of the origin with the lowest time."""
         return min(range(len(self.times)), key=self.times.__getitem__)

@@ -72,7 +72,7 @@ class Progress:
     """What a task remembers besides its stores. It is committed and rolled back together with them."""
 
     def __init__(self, options: TaskOptions, bound: Bound) -> None:
-        self.stream_time = OperatorClock(bound=bound)
+        self.stream_time = OperatorClock(bound=bound, led=True)
         self.clocks = Clocks(bound)
         self.places: dict[TopicPartition, Place] = {}
         self.punctuations = Punctuations(options.wall_clock)

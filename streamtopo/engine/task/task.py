@@ -65,7 +65,9 @@ class Task:
             spec.name: State(spec, store, cached=spec.cached and options.cache > 0) for spec in subtopology.stores
         }
         ahead = ClockLimit(limit_of(subtopology.sources, options.ahead), options.clock_set)
-        self.horizons = Horizons(subtopology, ahead, options.origin_idle)
+        self.horizons = Horizons(
+            subtopology, ahead, options.origin_idle, lambda name: self.progress.clocks.register(name)
+        )
         self.progress = Progress(options, self.horizons.whole)
         self.patience = Patience(options.max_task_idle, options.steady_clock)
         self._topology = topology
@@ -82,8 +84,14 @@ class Task:
 
     # -- inputs
 
-    def open(self, partitions: Mapping[TopicPartition, Position], origins: OriginsOf = no_origins) -> None:
-        """Start from these positions. The stores are restored by now. `origins` are the tasks that write a topic."""
+    def open(
+        self, partitions: Mapping[TopicPartition, Position], origins: OriginsOf = no_origins, *, alone: bool = True
+    ) -> None:
+        """Start from these positions. The stores are restored by now. `origins` are the tasks that write a topic.
+
+        `alone`: no task shares the work with this one, or with those before it.
+        """
+        self.horizons.alone = alone
         for partition, position in sorted(partitions.items()):
             topic = _described(self._topology, partition.topic)
             source = next(s for s in self._subtopology.sources if s.reads(topic))

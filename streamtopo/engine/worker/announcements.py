@@ -69,13 +69,19 @@ class Announcements:
                 sinks = self._sinks.get((task.id.subtopology, topic))
                 if sinks is None:
                     continue
-                now = self._announcement(task, sinks, ends)
-                if self._announced.get((task, topic)) != now:
+                before = self._announced.get((task, topic))
+                now = self._announcement(task, sinks, ends, -1 if before is None else before.time)
+                if before != now:
                     yield (task, topic), now
 
-    def _announcement(self, task: Task, sinks: Sequence[SinkNode], ends: Ends) -> Announcement:
-        time = min(_time(task, sink.name) for sink in sinks)
-        caught_up = not any(_held_back(task, sink.name) for sink in sinks)
+    def _announcement(self, task: Task, sinks: Sequence[SinkNode], ends: Ends, before: int) -> Announcement:
+        """The time never goes back, although horizons may.
+
+        In a join by foreign key, tasks read each other's marks. Without this, each could be unread news for the other
+        for ever, as long as the clock stands still.
+        """
+        time = max(before, min(_time(task, sink.name) for sink in sinks))
+        caught_up = not any(_held_back(task, sink.name, before) for sink in sinks)
         inputs = [one for sink in sinks for one in _inputs_above(task, sink.name)]
         return Announcement(task.id, time, caught_up and all(self._caught_up(one, ends) for one in inputs))
 
@@ -91,20 +97,19 @@ def _time(task: Task, sink: str) -> int:
     """The latest time of the records above the sink, as far as the horizon; or of the rows written, if they may differ.
 
     Rows that come later are not older, if those that they are made from are in order. If only rows of windows can come
-    that are still open, time goes on with them, even if nothing is written.
+    that are still open, time goes on with them, even if nothing is written. The same if all tasks before have got on.
     """
-    retimed, register = task.horizons.retimed.get(sink), task.progress.clocks.register
+    retimed, bound = task.horizons.retimed.get(sink), task.horizons.of(sink)
     if retimed is None:
-        latest = _seen(task, sink)
+        latest = max(_seen(task, sink), bound.lead)
     else:
-        to_come = [-1 if one is None else register(one.register).value - one.length + 1 for one in retimed]
-        latest = max(register(written(sink)).value, min(to_come))
-    return min(latest, task.horizons.of(sink).horizon)
+        latest = max(task.progress.clocks.register(written(sink)).value, task.horizons.to_come(retimed))
+    return min(latest, bound.horizon)
 
 
-def _held_back(task: Task, sink: str) -> bool:
+def _held_back(task: Task, sink: str, announced: int) -> bool:
     """Whether the task itself waits for others, which may have older records."""
-    return _seen(task, sink) > task.horizons.of(sink).horizon
+    return _seen(task, sink) > max(task.horizons.of(sink).horizon, announced)
 
 
 def _seen(task: Task, sink: str) -> int:

@@ -35,8 +35,8 @@ class UnreadSources:
         """When each task was last found to have nothing to read."""
         self._unread: dict[TaskId, tuple[float, frozenset[TopicPartition]]] = {}
         """If it, or a task before it, had unread records then: when that was, and what was unread."""
-        self._ends: dict[TopicPartition, tuple[Mapping[TaskId, float], int]] = {}
-        """The end of a partition when it was looked up last, and until when tasks were known to have read all then."""
+        self._ends: dict[TopicPartition, tuple[Mapping[TaskId, float], float, int]] = {}
+        """When the end of a partition was looked up last, until when tasks were known to have read all then, and it."""
         self._asked: dict[TopicPartition, Collection[TaskId]] = {}
         """What could not be answered since the last look. The next one is for all: the first task that asks then must
         not be the only one that ever gets an answer."""
@@ -46,6 +46,7 @@ class UnreadSources:
         """The end of a partition after each of these tasks had nothing to read, at some moment since then.
 
         What they write of the records until then is before this end. None if that is not so, or not known: ask again.
+        Without origins it is the end at some moment since then.
         """
         found = self._found(origins, partition, since) if self._waits else None
         if found is None:
@@ -61,8 +62,8 @@ class UnreadSources:
         return {id: partitions for id, (looked_at, partitions) in found.items() if looked_at >= since}
 
     def _found(self, origins: Collection[TaskId], partition: TopicPartition, since: float) -> int | None:
-        all_read, end = self._ends.get(partition, ({}, 0))
-        return end if min(all_read.get(id, -1) for id in origins) >= since else None
+        all_read, looked_at, end = self._ends.get(partition, ({}, -1, 0))
+        return end if min([all_read.get(id, -1) for id in origins], default=looked_at) >= since else None
 
     def _begin(self) -> None:
         asked, self._asked = self._asked, {}
@@ -80,6 +81,8 @@ class UnreadSources:
                 found = self._log.progress(self._group, frozenset(asked).union(*read.values()))
         except LogError:
             return  # the worker itself reports that; until then nothing is known
+        if not self._waits:
+            self._all_read.clear()  # by a clock that stands still, it would be as new as what is found now
         for id, partitions in read.items():
             unread = frozenset(one for one in partitions if found[one].position < found[one].end)
             if unread:
@@ -89,4 +92,4 @@ class UnreadSources:
                 self._all_read[id] = began
         all_read = self._all_read.copy()
         for partition in asked:
-            self._ends[partition] = all_read, found[partition].end
+            self._ends[partition] = all_read, began, found[partition].end

@@ -92,6 +92,7 @@ class Query(Generic[TK, T]):
         return self._location.spec
 
     def get(self, key: TK) -> T | None:
+        """The committed value of a key; None if there is none. Raises `NotOwner` or `Restoring` if it is not here."""
         return cast("T | None", self.find(key).value)
 
     def find(self, key: TK) -> Found:
@@ -139,6 +140,7 @@ class Query(Generic[TK, T]):
         return self._retry.call(lambda: self._version_at(part, data, time))
 
     def all(self) -> Iterator[tuple[Any, T]]:
+        """All rows, in the order of the keys' bytes within each partition."""
         return self.range()
 
     def count(self) -> int:

@@ -96,16 +96,18 @@ def _fold(state: State, adders: Adders, dropped: Dropped) -> Keeping:
         values: list[Any] = []
         timestamps: list[int] = []
         failed: list[int] = []
+        before: Row | None = None
         columns = zip(index, chunk.keys, chunk.values, chunk.timestamps, adders.of(chunk.sides), strict=False)
         for kept, key, value, time, add in columns:
             row = rows[kept]
             if row is not None and row[1] > time:
                 time = row[1]
-            before = private(row) if copies else row
+            if copies:
+                before = private(row)
             try:
                 new = add(key, value, row)
             except faults() as error:
-                rows[kept] = before
+                rows[kept] = before if copies else row
                 failed.append(len(values) + len(failed))
                 if not noted_alone(chunk, failed[-1], error):
                     raise

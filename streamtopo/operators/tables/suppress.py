@@ -58,7 +58,7 @@ class Suppress(Step):
 
     def __init__(self, node: str, rule: Rule, state: State, bindings: Bindings) -> None:
         self._node, self._rule, self.rows, self._dropped = node, rule, state, bindings.count
-        self._clock = bindings.clock(state.spec.name)
+        self._clock = bindings.clock(state.spec.name, led=True)
         self._above = [bindings.clock(name) for name in rule.clocks]
         self._held: set[Hashable] = set()
         self._due: list[tuple[int, bytes, Any]] = []

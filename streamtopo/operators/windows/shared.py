@@ -51,7 +51,9 @@ class StreamTime:
     """Stream time of an operator: the latest timestamp so far, for each parent."""
 
     def __init__(self, bindings: Bindings, store: str, parents: int) -> None:
-        self._clocks: list[OperatorClock] = [bindings.clock(name) for name in stream_time_clocks(store, parents)]
+        self._clocks: list[OperatorClock] = [
+            bindings.clock(name, led=True) for name in stream_time_clocks(store, parents)
+        ]
 
     def see(self, chunk: Chunk) -> tuple[list[int], list[int]]:
         """Stream time after each row; and the latest time seen until then, to which the horizon holds it back."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, NamedTuple, Protocol, cast
 
 from streamtopo.errors import StoreError
+from streamtopo.hints import hinted
 from streamtopo.records import private
 from streamtopo.records.type_parameters import TK, T, V
 from streamtopo.serdes import identity_of
@@ -20,6 +21,7 @@ class ValueAndTimestamp(NamedTuple, Generic[V]):
     timestamp: int
 
 
+@hinted
 class KeyValueStore(Generic[TK, T]):
     """Keys are in the order of their bytes. Changing a value that was handed out does not change the store."""
 
@@ -29,10 +31,12 @@ class KeyValueStore(Generic[TK, T]):
         self._index = identity_of(state.spec.key)
 
     def get(self, key: TK) -> T | None:
+        """The value of a key; None if there is none."""
         row = self._row(key)
         return None if row is None else cast(T, private(row[0]))
 
     def get_with_timestamp(self, key: TK) -> ValueAndTimestamp[T] | None:
+        """The value of a key, and the time of the record that set it; None if there is none."""
         row = self._row(key)
         return row and ValueAndTimestamp(private(row[0]), row[1])
 
@@ -52,10 +56,12 @@ class KeyValueStore(Generic[TK, T]):
         return before
 
     def put_all(self, pairs: Iterable[tuple[TK, T | None]]) -> None:
+        """Put several pairs of a key and a value."""
         for key, value in pairs:
             self.put(key, value)
 
     def delete(self, key: TK) -> T | None:
+        """Delete a row, and return its value; None if there was none."""
         before = self.get(key)
         self.put(key, None)
         return before
@@ -65,12 +71,15 @@ class KeyValueStore(Generic[TK, T]):
         return self._scan(start, stop, reverse=False)
 
     def reverse_range(self, start: TK | None = None, stop: TK | None = None) -> Iterator[tuple[TK, T]]:
+        """As `range`, with the last key first."""
         return self._scan(start, stop, reverse=True)
 
     def all(self) -> Iterator[tuple[TK, T]]:
+        """All rows, in the order of the keys' bytes."""
         return self._scan(None, None, reverse=False)
 
     def reverse_all(self) -> Iterator[tuple[TK, T]]:
+        """As `all`, with the last key first."""
         return self._scan(None, None, reverse=True)
 
     def prefix_scan(self, prefix: bytes | str) -> Iterator[tuple[TK, T]]:
@@ -79,6 +88,7 @@ class KeyValueStore(Generic[TK, T]):
         return self._pairs(self._state.scan(start, after_prefix(start)))
 
     def approximate_num_entries(self) -> int:
+        """How many rows there are. They are counted one by one."""
         return sum(1 for _ in self._state.scan(b"", None))
 
     def _check(self, key: Any) -> None:
@@ -118,6 +128,7 @@ class StoreTime(Protocol):
         ...
 
 
+@hinted
 class VersionedStore(Generic[TK, T]):
     """Rows with their history, for as long as the store keeps it."""
 
@@ -152,6 +163,7 @@ class VersionedStore(Generic[TK, T]):
         return _handed_out(latest(self._chain(key)))
 
     def get_as_of(self, key: TK, timestamp: int) -> Version[T] | None:
+        """The version that was valid at this time; None if there was none."""
         return _handed_out(as_of(self._chain(key), timestamp, self._oldest))
 
     def range(

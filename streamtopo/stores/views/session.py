@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Generic
 
+from streamtopo.hints import hinted
 from streamtopo.records.type_parameters import TK, T
 from streamtopo.serdes import encoded
 from streamtopo.stores.views.timed import TimedView, WindowedPair
 from streamtopo.windows import FOREVER, Windowed
 
 
+@hinted
 class SessionStore(TimedView, Generic[TK, T]):
     """Sessions of a key are in the order of their ends. Those older than the store's retention are not found."""
 
@@ -19,9 +21,11 @@ class SessionStore(TimedView, Generic[TK, T]):
         self._put(self._window(key, start, end), end, value, end)
 
     def remove(self, key: TK, start: int, end: int) -> None:
+        """Delete a session."""
         self.put(key, start, end, None)
 
     def fetch_session(self, key: TK, start: int, end: int) -> T | None:
+        """The value of the session with this start and end; None if there is none."""
         row = self._row(self._window(key, start, end), end)
         return row and row[0]
 
@@ -30,6 +34,7 @@ class SessionStore(TimedView, Generic[TK, T]):
         return self.find_sessions(key, 0, FOREVER)
 
     def backward_fetch(self, key: TK) -> Iterator[WindowedPair[TK, T]]:
+        """As `fetch`, with the last session first."""
         return self.backward_find_sessions(key, 0, FOREVER)
 
     def find_sessions(self, key: TK, earliest_end: int, latest_start: int) -> Iterator[WindowedPair[TK, T]]:
@@ -37,9 +42,11 @@ class SessionStore(TimedView, Generic[TK, T]):
         return self._found(key, earliest_end, latest_start, reverse=False)
 
     def backward_find_sessions(self, key: TK, earliest_end: int, latest_start: int) -> Iterator[WindowedPair[TK, T]]:
+        """As `find_sessions`, with the last session first."""
         return self._found(key, earliest_end, latest_start, reverse=True)
 
     def all(self) -> Iterator[WindowedPair[TK, T]]:
+        """All sessions."""
         return ((window, row[0]) for window, row in self._between(None, None, 0, FOREVER))
 
     def _found(self, key: TK, earliest_end: int, latest_start: int, *, reverse: bool) -> Iterator[WindowedPair[TK, T]]:

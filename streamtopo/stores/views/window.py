@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Generic
 
+from streamtopo.hints import hinted
 from streamtopo.records.type_parameters import TK, T
 from streamtopo.stores.rows.layout import segment_start
 from streamtopo.stores.rows.state import Row
@@ -18,6 +19,7 @@ _NUMBER = 4
 """Bytes at the end of a key that distinguish duplicates."""
 
 
+@hinted
 class WindowStore(TimedView, Generic[TK, T]):
     """All time limits are window starts, and are included. Rows older than the store's retention are not found."""
 
@@ -35,6 +37,7 @@ class WindowStore(TimedView, Generic[TK, T]):
         return row and row[0]
 
     def fetch_with_timestamp(self, key: TK, time: int) -> ValueAndTimestamp[T] | None:
+        """As `fetch`, with the times of the rows."""
         row = self._row(self._window(key, time), time)
         return row and ValueAndTimestamp(*row)
 
@@ -43,6 +46,7 @@ class WindowStore(TimedView, Generic[TK, T]):
         return _started(self._of_key(key, start, stop))
 
     def backward_fetch_range(self, key: TK, start: int, stop: int) -> Iterator[tuple[int, T]]:
+        """As `fetch_range`, with the last window first."""
         return _started(self._of_key(key, start, stop, reverse=True))
 
     def fetch_keys_range(
@@ -54,18 +58,23 @@ class WindowStore(TimedView, Generic[TK, T]):
     def backward_fetch_keys_range(
         self, first: TK | None, last: TK | None, start: int, stop: int
     ) -> Iterator[WindowedPair[TK, T]]:
+        """As `fetch_keys_range`, with the last row first."""
         return _pairs(self._between(self._bound(first), self._bound(last), start, stop, reverse=True))
 
     def fetch_all(self, start: int, stop: int) -> Iterator[WindowedPair[TK, T]]:
+        """The rows of all keys, of windows that start between these times, both included."""
         return _pairs(self._between(None, None, start, stop))
 
     def backward_fetch_all(self, start: int, stop: int) -> Iterator[WindowedPair[TK, T]]:
+        """As `fetch_all`, with the last row first."""
         return _pairs(self._between(None, None, start, stop, reverse=True))
 
     def all(self) -> Iterator[WindowedPair[TK, T]]:
+        """All rows."""
         return self.fetch_all(0, FOREVER)
 
     def backward_all(self) -> Iterator[WindowedPair[TK, T]]:
+        """All rows, with the last one first."""
         return self.backward_fetch_all(0, FOREVER)
 
     def _between(

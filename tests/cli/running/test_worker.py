@@ -12,18 +12,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
-from dataclasses import fields
 from functools import partial
 from pathlib import Path
 
-import click
 import pytest
 
-from streamtopo.cli.worker import worker
 from streamtopo.logs import Topic
 from streamtopo.logs.embedded import EmbeddedLog
 from streamtopo.records import Columns, TopicPartition
-from streamtopo.settings.config import WorkerConfig
 from tests.cli.workers import (
     PATIENCE,
     ROOT,
@@ -317,26 +313,6 @@ class Screen:
             assert time.monotonic() < deadline, self.text
             if select.select([self._terminal], [], [], 0.1)[0]:
                 self.text += os.read(self._terminal, 65536).decode(errors="replace")
-
-
-# -- what the docs say
-
-
-def test_the_page_has_every_option_with_its_environment_and_default() -> None:
-    keywords = {field.name for field in fields(WorkerConfig)} | {"log"}
-    real = [
-        [
-            f"`{option.name}`" if option.name in keywords else "",
-            f"`{option.opts[0]}`",
-            f"`{option.envvar}`" if option.envvar else "",
-            f"`{option.default}`" if option.show_default and option.envvar else "",
-        ]
-        for option in worker.params
-        if isinstance(option, click.Option) and not option.hidden and option.name != "verbose"
-    ]
-    table = (ROOT / "docs/reference/options.md").read_text().partition("| keyword | option |")[2].partition("\n\n")[0]
-    said = [[cell.strip() for cell in line.split("|")[1:5]] for line in table.splitlines()[2:]]
-    assert sorted(said) == sorted(real)
 
 
 def limited(folder: Path, files: str, *arguments: str) -> subprocess.Popen[str]:

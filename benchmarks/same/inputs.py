@@ -16,7 +16,8 @@ HOUR = 3_600_000
 MINUTE = 60_000
 USERS = [f"user {number}" for number in range(20)]
 CLICKS, BETWEEN = 20_000, 300
-"""100 minutes."""
+END = START + CLICKS * BETWEEN
+"""After 100 minutes."""
 LATE = USERS[0], START + (CLICKS // 2 * BETWEEN - 10 * MINUTE) // MINUTE * MINUTE
 """The window of the click that comes ten minutes late."""
 ORDERS, MOVED = 10_000, 300_000
@@ -77,10 +78,10 @@ def _click(partition: int, user: str, after: int) -> Fed:
 
 def judge_clicks(results: list[Got]) -> str:
     """Of all windows but that of the late click, which may count or not."""
-    fed = [(fed.timestamp, json.loads(fed.value)["user"]) for fed in clicks() if fed.timestamp < START + HOUR * 2]
+    fed = [(fed.timestamp, json.loads(fed.value)["user"]) for fed in clicks() if fed.timestamp < END]
     truth = Counter((user, at // MINUTE * MINUTE) for at, user in fed)
     rows = [row for row in results if row.topic == "clicks-per-minute"]
-    last = {(row.key, row.value["start"]): row.value["count"] for row in rows if row.value["start"] < START + HOUR * 2}
+    last = {(row.key, row.value["start"]): row.value["count"] for row in rows if row.value["start"] < END}
     counted = last.get(LATE) == truth.pop(LATE)
     exact = sum(last.get(window) == count for window, count in truth.items())
     missing = sum(max(count - last.get(window, 0), 0) for window, count in truth.items())

@@ -34,6 +34,7 @@ class Terminals:
             "NO_COLOR": "1",
             "TERM": "dumb",
             "COLUMNS": "160",
+            "LINES": "50",
         }
 
     def __enter__(self) -> Self:

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 ELSEWHERE = ["README.md", "CHANGELOG.md", "tests/README.md", "benchmarks/README.md", "benchmarks/peers/README.md"]
 PICTURES = ["benchmarks/peers/last.svg"]
 LINK = re.compile(
-    r"""(?P<text>\[(?:[^][]|\[[^][]*\])*\])\((?P<target>[^)#\s:]+)(?P<anchor>\#[^)\s]*)?\)
+    r"""(?P<text>\[(?:[^][]|\[[^][]*\])*\])\((?P<target>[^)#\s:]+)(?P<anchor>\#[^)\s]*)?(?:\ "(?P<title>[^"]*)")?\)
     |src="(?P<source>[^":]+)" """,
     re.VERBOSE,
 )
@@ -47,7 +47,7 @@ def place(file: Path) -> Path:
 def moved(page: Path) -> str:
     """Return the text of a page, with links that start at its place in the site.
 
-    What a link names may be in the repository only, such as a module: then its text stays.
+    What a link names may be in the repository only, such as a module: then its text stays, with its title.
     """
     known = set(files())
 
@@ -57,8 +57,9 @@ def moved(page: Path) -> str:
         new = os.path.relpath(place(target), place(page).parent) if target in known else named
         if found["source"]:
             return f'src="{new}"'
+        text, title = found["text"], found["title"]
         if target not in known and (ROOT / target).exists():
-            return found["text"][1:-1]
-        return f"{found['text']}({new}{found['anchor'] or ''})"
+            return f'<abbr title="{title}">{text[1:-1]}</abbr>' if title else text[1:-1]
+        return f"{text}({new}{found['anchor'] or ''})"
 
     return LINK.sub(link, (ROOT / page).read_text())

@@ -33,7 +33,8 @@ class Terminals:
             "UVICORN_PORT": self._port,
             "NO_COLOR": "1",
             "TERM": "dumb",
-            "COLUMNS": "110",
+            "COLUMNS": "160",
+            "LINES": "50",
         }
 
     def __enter__(self) -> Self:

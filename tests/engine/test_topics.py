@@ -149,3 +149,21 @@ def test_a_missing_topic_is_not_created_where_somebody_else_is_expected_to(log: 
         started(log, wait_for_topics="1ms")
     started(log)
     assert log.topics()["in"].partitions == 4
+
+
+def test_a_running_application_with_the_same_id_is_noticed(log: MemoryLog, caplog: pytest.LogCaptureFixture) -> None:
+    def other() -> Topology:
+        builder = StreamsBuilder("app")
+        builder.stream("in", key=str).group_by_key().count(name="words").to_stream().to("out")
+        return builder.build()
+
+    running = Worker(counting(), log, lambda stores, partition: MemoryStore())
+    running.run_once()
+    Topics(counting(), log, WorkerConfig())
+    assert caplog.text == ""
+    Topics(other(), log, WorkerConfig())
+    assert 'workers with the application id "app" are running with another topology' in caplog.text
+    running.close()
+    caplog.clear()
+    Topics(counting(), log, WorkerConfig())
+    assert caplog.text == ""

@@ -36,7 +36,6 @@ def test_the_examples_run(spark: SparkSession, tmp_path: Path, monkeypatch: pyte
     for name, values in topics.items():
         log.create(Topic(name, 1))
         log.append(TopicPartition(name, 0), Columns([None] * len(values), list(values), [now] * len(values)))
-    known: dict[str, object] = {"__name__": __name__}  # dataclasses look for their module
     for block in BLOCKS:
         if "read_rollup" in block:  # `streamtopo rollup` has been run by then
             (done,) = Run(spark, resolved(words_by_day, topology), "embedded:.streamtopo", "rollups").commits()
@@ -44,6 +43,7 @@ def test_the_examples_run(spark: SparkSession, tmp_path: Path, monkeypatch: pyte
         block = re.sub(
             r'"(.streamtopo|checkpoints/.*)"', rf'"{tmp_path}/\1"', block
         )  # Spark was started in another directory
+        known = {"__name__": __name__}  # dataclasses look for their module
         exec(compile(block, "docs/guides/spark.md", "exec"), known)
     assert len(BLOCKS) == 8
     log.close()

@@ -211,6 +211,10 @@ def rare_closed_twice(builder: StreamsBuilder, stream: KStream) -> None:
     windows_out(totals.reduce(lambda one, other: one + other, name="second"))
 
 
+def rare_sessions(builder: StreamsBuilder, stream: KStream) -> None:
+    windows_out(by_user(rare(stream)).windowed_by(Windows.session("300ms"), emit="on_close").count(name="counts"))
+
+
 def rare_both_ways(builder: StreamsBuilder, stream: KStream) -> None:
     """Each record twice: as it was read, and from a repartition topic."""
     direct = builder.stream("keyed", key=str, value=list)
@@ -297,6 +301,11 @@ class InOrder(Processor):
     def process(self, record: Record) -> None:
         in_order = record.timestamp >= (self.called.get("time") or 0)
         self.context.forward(record.with_value([*record.value, in_order]))
+
+
+def rare_punctuated(builder: StreamsBuilder, stream: KStream) -> None:
+    store = key_value_store("called", key=str, value=int)
+    keyed_by_user(rare(stream)).repartition().process(InOrder, stores=[store], value=list).to("out")
 
 
 def punctuated(builder: StreamsBuilder, stream: KStream) -> None:
@@ -418,6 +427,8 @@ PROGRAMS: dict[str, Program] = {
     "rare suppressed": Program(rare_suppressed, of_rare(spans(SECOND)), several=True),
     "rare closed twice": Program(rare_closed_twice, of_rare(spans(1500)), several=True),
     "rare both ways": Program(rare_both_ways, of_rare(spans(SECOND), 2), ("keyed",), several=True),
+    "rare sessions": Program(rare_sessions, of_rare(gaps), several=True),
+    "rare punctuated": Program(rare_punctuated, of_rare(each(True)), several=True),
     "rare alone": Program(rare_alone, of_rare(pairs), ("in", "other"), several=True),
     "rare as of": Program(rare_as_of, of_rare(with_seconds), ("in", "rows"), several=True),
 }
@@ -432,6 +443,7 @@ ONCE = {
     "rare closed",
     "rare suppressed",
     "rare closed twice",
+    "rare sessions",
     "rare both ways",
 }
 """Each window comes once."""
@@ -442,6 +454,7 @@ ONE_BY_ONE = {
     "as of",
     "as of a short history",
     "rare as of",
+    "rare punctuated",
     "deduplicated",
     "punctuated",
 }

@@ -76,6 +76,7 @@ def joins() -> None:
     customers.join(counts, lambda customer, count: count)  # error
     customers.join(orders, lambda customer, order: order)  # error
     customers.join(counts, lambda customer, count: count, foreign_key=lambda customer: customer.name)  # error
+    builder.table("x", key=str, value=Order | None).to_stream().filter(lambda key, order: order.cents > 0)  # error
     customers.left_join(customers, lambda one, other: other.name)  # error
 
 

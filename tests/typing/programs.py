@@ -209,6 +209,10 @@ def tables() -> None:
     assert_type(cities, KTable[str, str])
     latest = builder.table("latest-orders", key=str, value=Order)
     assert_type(latest.join(customers, lambda order, customer: customer.city), KTable[str, str])
+    deletable = builder.table("refunds-by-order", key=str, value=Order | None)
+    assert_type(deletable.map_values(lambda order: order.cents), KTable[str, int])
+    assert_type(deletable.join(cities, lambda order, city: order.cents), KTable[str, int])
+    assert_type(deletable.to_stream().map_values(lambda order: order.cents if order else 0), KStream[str, int])
     named = latest.left_join(
         customers,
         lambda order, customer: f"{order.cents} {customer.name if customer else ''}",

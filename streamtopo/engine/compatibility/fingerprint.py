@@ -147,7 +147,8 @@ class TopologyChanges:
         return FingerprintError(
             "the topology no longer fits the state it left behind:\n" + "\n".join(broken) + "\n"
             "go back to the version that wrote it, or start with --accept-changes to delete the state of these stores "
-            "and the records in these topics, so that they begin empty; everything else is kept"
+            "and the records in these topics, so that they begin empty; everything else is kept. If another "
+            "application left it, give this one an id of its own"
         )
 
 

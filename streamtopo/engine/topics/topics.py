@@ -11,6 +11,7 @@ from streamtopo.engine.compatibility.fingerprint import Fingerprint, entries_of,
 from streamtopo.engine.failures.topics import CONFIG, dead_letter_topics
 from streamtopo.engine.plan import AFTER, DELETIONS, Plan, absent, difference, missing, plan
 from streamtopo.engine.topics.missing_topics import MissingTopics
+from streamtopo.engine.topics.other_topology import warn_of_other_topology
 from streamtopo.engine.topics.spacing import Spacing
 from streamtopo.errors import PartitionError
 from streamtopo.logs import Log, Topic
@@ -43,6 +44,8 @@ class Topics:
         self._checks = Spacing(config, _REST, least=_BETWEEN_CHECKS, now=now)
         self._fingerprint = Fingerprint({})
         self.plan = self._prepare(accept=config.accept_changes)
+        if not config.no_create:
+            warn_of_other_topology(topology, log)
 
     def emptied(self, store: str) -> int:
         """How often an accepted change has emptied the store."""

@@ -43,7 +43,8 @@ class TopicAdmin:
         """All topics but those whose names begin with two underscores, which are internal."""
         with explained("list the topics"):
             found = self._agreed(
-                lambda: answered(self._described_all), lambda some: (self._seen | some.keys()) - _there(some).keys()
+                lambda: answered(self._described_all),
+                lambda some: set(filter(_is_listed, self._seen | some.keys())) - _there(some).keys(),
             )
         topics = _there(found)
         self._seen |= topics.keys()
@@ -64,7 +65,7 @@ class TopicAdmin:
         return found[topic]
 
     def _described_all(self) -> dict[str, Topic | None]:
-        names = [name for name in self._listed() if not name.startswith("__")]
+        names = list(filter(_is_listed, self._listed()))
         if not names:
             return {}
         described = self._client.describe_topics(TopicCollection(names), request_timeout=ONCE)
@@ -144,6 +145,10 @@ class TopicAdmin:
 
     def _listed(self) -> Mapping[str, Any]:
         return answered(lambda: self._client.list_topics(timeout=ONCE).topics)
+
+
+def _is_listed(topic: str) -> bool:
+    return not topic.startswith("__")
 
 
 def _there(found: Mapping[str, Topic | None]) -> dict[str, Topic]:

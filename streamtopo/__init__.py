@@ -19,6 +19,7 @@ from streamtopo.dsl.tables.global_table import GlobalKTable
 from streamtopo.dsl.tables.suppress import Suppressed, until_time_limit, until_window_closes
 from streamtopo.dsl.windows import SessionWindowedKStream, TimeWindowedKStream
 from streamtopo.errors import FailedRecord, StreamtopoError
+from streamtopo.notebooks import draw_in_notebooks
 from streamtopo.processors import Processor, ProcessorContext, Record, ValueTransformer
 from streamtopo.serdes import Serde
 from streamtopo.serdes.windowed import session_windowed, time_windowed
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     from streamtopo.stores.views.window import WindowStore
 
 __version__ = "0.1.0"
+
+draw_in_notebooks()
 
 _RUNNING = {
     "KeyValueStore": "streamtopo.stores.views.key_value",

@@ -37,6 +37,18 @@ class Topology:
         self._answer: Policy | None = None
         """That of the nodes that are being added."""
 
+    def __repr__(self) -> str:
+        reads = [name for source in self.sources for name in source.topics if name not in self.repartitions]
+        reads += [f"all {source.pattern.pattern}" for source in self.sources if source.pattern]
+        written = {sink.topic for sink in self.sinks if isinstance(sink.topic, str)}
+        facts = {
+            "reads": reads,
+            "writes": sorted(written - self.repartitions.keys()),
+            "stores": sorted(self.stores),
+        }
+        named = "; ".join(f"{what} {', '.join(names)}" for what, names in facts.items() if names)
+        return f"Topology({self.application_id}: {named or 'nothing yet'})"
+
     # -- building
 
     def add(self, node: Node) -> Node:

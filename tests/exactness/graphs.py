@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from streamtopo import KStream, KTable, Processor, ProcessorContext, Record, StreamsBuilder, Topology, key_value_store
 from streamtopo.testing import DriverRecord
 from tests.exactness.windows import cogrouped, grouped_again, held_back, windowed
-from tests.in_place import added
+from tests.in_place import added, fail_sometimes, weak
 
 OUTPUTS = ("out-1", "out-2")
 GROUPED = tuple(f"grouped-s{number}" for number in range(5))
@@ -34,6 +34,7 @@ class Tally(Processor):
         seen.append(record.value[0])
         self.context.forward(record.with_value(["before", *seen]))
         self.rows.put(record.key, seen)
+        fail_sometimes(f"tally {seen}")
         seen.append("changed after the put")
         self.context.forward(record.with_value(["after", *(self.rows.get(record.key) or [])]))
 
@@ -148,6 +149,7 @@ def joined(join: str, stream: KStream, streams: list[KStream], draw: Callable[[A
             return [how(other, first_of_both, before=before, after=after, grace=draw(st.sampled_from([0, 20])))]
 
 
+@weak
 def pair(value: list[Any], row: list[Any] | None) -> list[Any]:
     """Change both in place: neither is shared."""
     if row is not None:
@@ -177,6 +179,7 @@ def tables_joined(left: KTable, right: KTable, draw: Callable[[Any], Any], name:
     return [left.to_stream().map_values(lambda value: value or ["deleted"]), right.to_stream().filter(there)]
 
 
+@weak
 def both(left: list[Any] | None, right: list[Any] | None) -> list[Any]:
     """Change the arguments, and keep them in the result."""
     for value in (left, right):
@@ -189,6 +192,7 @@ def there(_: str, value: object) -> bool:
     return value is not None
 
 
+@weak
 def first_of_both(left: list[Any] | None, right: list[Any] | None) -> list[Any]:
     """Change both in place, and return only the first item of each, so that rows do not grow from join to join."""
     for value in (left, right):

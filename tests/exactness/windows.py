@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from streamtopo import KStream, KTable, Windowed, Windows, until_time_limit, until_window_closes
+from tests.in_place import weak
 
 Draw = Callable[[Any], Any]
 
@@ -80,11 +81,13 @@ def _by_inner_key(window: Windowed, value: Any) -> tuple[Any, list[Any]]:
     return window.key, [window.start, value]
 
 
+@weak
 def _added(_: str, value: list[Any], row: list[Any]) -> list[Any]:
     row.append(["added", *value])
     return row[-4:]
 
 
+@weak
 def _removed(_: str, value: list[Any], row: list[Any]) -> list[Any] | None:
     row.append(["removed", *value])
     return row[-4:] if len(row) != 2 else None
@@ -95,17 +98,20 @@ def _filled(table: KTable) -> KStream:
     return table.to_stream().map_values(lambda value: [-1] if value is None else value, value=list)
 
 
+@weak
 def _append(_: Any, value: list[Any], row: list[Any]) -> list[Any] | None:
     row.append(value[0])
     return row if len(row) % 5 else None
 
 
+@weak
 def _prepend(_: Any, value: list[Any], row: list[Any]) -> list[Any]:
     row.insert(0, value[0])
     value.clear()
     return row
 
 
+@weak
 def _merge(_: Any, one: list[Any], other: list[Any]) -> list[Any]:
     other.extend(one)
     return other

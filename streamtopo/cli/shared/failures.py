@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import sys
 import traceback
 from contextlib import suppress
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from streamtopo.errors import StreamtopoError
+from streamtopo.logs.opening import shown_log
 
 FAILED, INTERRUPTED = 1, 130
 _VERBOSE = "streamtopo.verbose"
+_LOG = "streamtopo.log"
+_USES_LOG = re.compile(r"streamtopo (consume|dlq|groups|produce|query|reset|topics|worker)\b")
 
 
 class Commands(click.Group):
@@ -43,7 +49,20 @@ class Commands(click.Group):
 
 
 def message_of(error: StreamtopoError, context: click.Context) -> str:
-    return full_traceback(error) if context.meta.get(_VERBOSE) else short_message(error)
+    if context.meta.get(_VERBOSE):
+        return full_traceback(error)
+    message, url = short_message(error), context.meta.get(_LOG)
+    if url is None or "--log" in message or not _USES_LOG.search(str(error)):
+        return message
+    return f"{message} (with --log {url})"
+
+
+def remember_log(context: click.Context, parameter: click.Parameter, url: str) -> str:
+    """Commands that an error advises need --log if the failed command had it."""
+    if context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE:
+        shown = shown_log(url)
+        context.meta[_LOG] = shlex.quote(shown) if shown == url else "URL"
+    return url
 
 
 def full_traceback(error: StreamtopoError) -> str:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
+from streamtopo.cli.shared.failures import remember_log
 from streamtopo.errors import ConfigError, StreamtopoError
 from streamtopo.logs.opening import DEFAULT
 from streamtopo.settings.config import OPTIONS, config_of
@@ -89,6 +90,7 @@ log_option = click.option(
     default=DEFAULT,
     show_default=True,
     show_envvar=True,
+    callback=remember_log,
     help="The log with the topics: embedded:DIRECTORY or kafka://HOST:PORT.",
 )
 

@@ -220,6 +220,12 @@ def test_missing_topics_are_refused_all_at_once(option: str, more: str, tmp_path
     assert running.end() == (1, f"Error: {missing}; {create}{more}\n")
 
 
+def test_an_advised_command_is_for_the_same_log(tmp_path: Path, start: Start) -> None:
+    running = start(application(tmp_path), "--no-create", "--log", "embedded:else where")
+    create = "create them first: streamtopo topics create in out --partitions 4 (with --log 'embedded:else where')"
+    assert running.end() == (1, f'Error: source topic "in", sink topic "out" do not exist; {create}\n')
+
+
 @pytest.mark.parametrize("processes", ["1", "2"])
 def test_deleting_a_topic_in_use_is_one_clear_error(processes: str, tmp_path: Path, start: Start) -> None:
     with closing(log_of(tmp_path)) as log:

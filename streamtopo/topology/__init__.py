@@ -16,7 +16,7 @@ from streamtopo.stores import StoreSpec
 from streamtopo.timestamps import MaxAheadLike, TimestampLike, max_ahead_of, timestamp_of
 from streamtopo.topology.answering import answering
 from streamtopo.topology.code_places import code_place_of
-from streamtopo.topology.description import described
+from streamtopo.topology.description import described, summary
 from streamtopo.topology.functions import check_function, check_timestamp_function
 from streamtopo.topology.names import names_or_pattern, valid_name
 from streamtopo.topology.nodes import Node, Partitioner, ProcessorNode, Repartition, SinkNode, SourceNode, Subtopology
@@ -37,17 +37,7 @@ class Topology:
         self._answer: Policy | None = None
         """That of the nodes that are being added."""
 
-    def __repr__(self) -> str:
-        reads = [name for source in self.sources for name in source.topics if name not in self.repartitions]
-        reads += [f"all {source.pattern.pattern}" for source in self.sources if source.pattern]
-        written = {sink.topic for sink in self.sinks if isinstance(sink.topic, str)}
-        facts = {
-            "reads": reads,
-            "writes": sorted(written - self.repartitions.keys()),
-            "stores": sorted(self.stores),
-        }
-        named = "; ".join(f"{what} {', '.join(names)}" for what, names in facts.items() if names)
-        return f"Topology({self.application_id}: {named or 'nothing yet'})"
+    __repr__ = summary
 
     # -- building
 

@@ -129,6 +129,10 @@ class StepError(StreamtopoError):
         self.__cause__ = failed.cause
 
 
+class UnitWarning(UserWarning):
+    """A short duration without a unit, such as 60, which is milliseconds: perhaps seconds were meant."""
+
+
 def faults() -> tuple[type[Exception], ...]:
     """What a function raises because of its record. Python calls this only when `except faults()` has an error.
 

@@ -11,7 +11,7 @@ from typing import Generic, NamedTuple, Self
 
 from streamtopo.errors import TopologyError
 from streamtopo.records.type_parameters import K
-from streamtopo.settings.durations import Duration, milliseconds
+from streamtopo.settings.durations import Duration, described_milliseconds
 
 FOREVER = (1 << 63) - 1
 """The end of a window that never ends, as in Kafka Streams."""
@@ -265,7 +265,7 @@ def _not_negative(duration: Duration, what: str) -> int:
 
 
 def _at_least(least: int, duration: Duration, what: str) -> int:
-    time = milliseconds(duration)
+    time = described_milliseconds(duration, f"the {what} of a window,")
     if time < least:
         raise TopologyError(f"the {what} of a window is {duration!r}; give {least} ms or more")
     return time

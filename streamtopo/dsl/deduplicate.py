@@ -10,7 +10,7 @@ from streamtopo.dsl.graph import next_serde
 from streamtopo.errors import TopologyError
 from streamtopo.operators.deduplicate import Deduplicating
 from streamtopo.serdes import SerdeLike
-from streamtopo.settings.durations import Duration, milliseconds
+from streamtopo.settings.durations import Duration, described_milliseconds
 from streamtopo.stores.build import window_store
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def deduplicated(
     stream: KStream, within: Duration, by: Callable[[Any, Any], Any], id: SerdeLike | None, name: str | None
 ) -> KStream:
-    apart = milliseconds(within)
+    apart = described_milliseconds(within, "within=")
     if apart < 1:
         raise TopologyError(f"deduplicate was given within={within!r}; give 1 ms or more")
     store = stream.graph.store_name("KSTREAM-DEDUPLICATE-STATE-STORE-", name)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+import sys
+import warnings
 from datetime import timedelta
 
-from streamtopo.errors import ConfigError
+from streamtopo.errors import ConfigError, UnitWarning
 
 type_names = "a string like '250ms', '10s', '5m', '1h' or '1d', a timedelta, or milliseconds as an int"
 Duration = str | int | timedelta
 
 _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_QUESTIONED = 1000
+"""A smaller number of milliseconds without a unit may have been meant as seconds."""
 _PATTERN = re.compile(r"(\d{1,15}(?:\.\d+)?)\s*(ms|s|m|h|d)")
 """The number of digits is limited so that times stay in the range of clocks."""
 
@@ -29,6 +33,26 @@ def milliseconds(duration: Duration) -> int:
     if match is None:
         raise ConfigError(f"{duration!r} is not a duration; give {type_names}")
     return round(float(match[1]) * _UNITS[match[2]])
+
+
+def described_milliseconds(duration: Duration, what: str) -> int:
+    """The same for a part of a topology, with a warning if a unit may have been forgotten: seconds are more usual."""
+    if type(duration) is int and 0 < duration < _QUESTIONED:
+        warnings.warn(
+            f'{what} {duration} without a unit is {duration} milliseconds; write "{duration}s" for seconds, or '
+            f'"{duration}ms" if milliseconds are meant',
+            UnitWarning,
+            stacklevel=_users_level(),
+        )
+    return milliseconds(duration)
+
+
+def _users_level() -> int:
+    """For a warning of the caller: how far up the first frame outside of this package is."""
+    level, frame = 0, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "streamtopo":
+        level, frame = level + 1, frame.f_back
+    return level + 1
 
 
 def spoken(duration: int) -> str:

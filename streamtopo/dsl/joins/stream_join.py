@@ -13,7 +13,7 @@ from streamtopo.operators.joins.stream_join import JoinStreams, KeyedJoiner, Str
 from streamtopo.operators.joins.unmatched import LEFT, RIGHT, How, JoinWindow, Pending, pending_serde
 from streamtopo.operators.stateless import each
 from streamtopo.serdes import BYTES, Serde, SerdeLike
-from streamtopo.settings.durations import Duration, milliseconds
+from streamtopo.settings.durations import Duration, described_milliseconds
 from streamtopo.settings.on_error import OnError
 from streamtopo.stores import Kind, StoreSpec
 from streamtopo.topology.operator import Bindings, Operator, Timing
@@ -96,7 +96,9 @@ def join_window(node: str, options: StreamJoin) -> JoinWindow:
             f'the join of "{node}" with a stream needs to know which times match; '
             'give within="10s", or before= and after='
         )
-    window = JoinWindow(milliseconds(before), milliseconds(after), milliseconds(options.get("grace", 0)))
+    names = ("within", "within") if within is not None else ("before", "after")
+    spans = zip((*names, "grace"), (before, after, options.get("grace", 0)), strict=True)
+    window = JoinWindow(*(described_milliseconds(span, f"{name}=") for name, span in spans))
     if window.before + window.after < 0 or window.grace < 0:
         raise TopologyError(
             f'the window of the join of "{node}" ends before it begins: before {window.before} ms, after '

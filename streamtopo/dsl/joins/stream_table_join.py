@@ -13,7 +13,7 @@ from streamtopo.operators.joins.grace_buffer import Buffer, Buffered, buffer_sto
 from streamtopo.operators.joins.lookup import Kept, Lookup
 from streamtopo.operators.joins.stream_table_join import join_mapped, join_table
 from streamtopo.operators.joins.unmatched import How
-from streamtopo.settings.durations import Duration, milliseconds
+from streamtopo.settings.durations import Duration, described_milliseconds
 from streamtopo.settings.on_error import OnError
 from streamtopo.steps import StepLike
 from streamtopo.topology.operator import Bindings, Operator, Timing
@@ -114,7 +114,7 @@ def join_stream_global(
 def _grace(stream: KStream, table: KTable, grace: Duration | None) -> int | None:
     if grace is None:
         return None
-    wait = milliseconds(grace)
+    wait = described_milliseconds(grace, "grace=")
     history = table.origin.store.retention if table.versioned and table.origin.store is not None else -1
     if not 0 <= wait <= history:
         raise TopologyError(

@@ -11,7 +11,7 @@ from streamtopo.errors import TopologyError
 from streamtopo.operators.joins.lookup import Derived, Kept, Table
 from streamtopo.operators.tables.suppress import Rule, Suppress, held_serde
 from streamtopo.records import private
-from streamtopo.settings.durations import Duration, milliseconds
+from streamtopo.settings.durations import Duration, described_milliseconds
 from streamtopo.stores import Kind, StoreSpec
 from streamtopo.stores.rows.state import Row
 from streamtopo.topology.operator import Operator, Timing
@@ -42,7 +42,7 @@ def until_time_limit(wait: Duration, *, max_records: int | None = None, when_ful
 
     With more than `max_records` keys, forward the oldest ones early or, with "shut_down", stop the worker.
     """
-    time = milliseconds(wait)
+    time = described_milliseconds(wait, "until_time_limit:")
     if time < 0:
         raise TopologyError(f"until_time_limit({wait!r}) is negative; give 0 ms or more")
     if when_full not in WHEN_FULL:

@@ -15,11 +15,11 @@ from streamtopo.dsl.grouped import KGroupedStream
 from streamtopo.dsl.grouped_table import KGroupedTable
 from streamtopo.dsl.kstream import KStream
 from streamtopo.dsl.ktable import KTable
+from streamtopo.dsl.notebooks import draw_in_notebooks
 from streamtopo.dsl.tables.global_table import GlobalKTable
 from streamtopo.dsl.tables.suppress import Suppressed, until_time_limit, until_window_closes
 from streamtopo.dsl.windows import SessionWindowedKStream, TimeWindowedKStream
 from streamtopo.errors import FailedRecord, StreamtopoError
-from streamtopo.notebooks import draw_in_notebooks
 from streamtopo.processors import Processor, ProcessorContext, Record, ValueTransformer
 from streamtopo.serdes import Serde
 from streamtopo.serdes.windowed import session_windowed, time_windowed

@@ -25,7 +25,7 @@ LAYERS = [  # from top to bottom; rooms on one line are independent; an __init__
     {"pytest_plugin"},
     {"testing"},
     {"__init__"},
-    {"notebooks", "web"},
+    {"web"},
     {"hosting"},
     {"hosting.sources"},
     {"hosting.engines", "hosting.peers"},

@@ -15,6 +15,7 @@ from streamtopo.dsl.grouped import KGroupedStream
 from streamtopo.dsl.grouped_table import KGroupedTable
 from streamtopo.dsl.kstream import KStream
 from streamtopo.dsl.ktable import KTable
+from streamtopo.dsl.notebooks import draw_in_notebooks
 from streamtopo.dsl.tables.global_table import GlobalKTable
 from streamtopo.dsl.tables.suppress import Suppressed, until_time_limit, until_window_closes
 from streamtopo.dsl.windows import SessionWindowedKStream, TimeWindowedKStream
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     from streamtopo.stores.views.window import WindowStore
 
 __version__ = "0.1.0"
+
+draw_in_notebooks()
 
 _RUNNING = {
     "KeyValueStore": "streamtopo.stores.views.key_value",

@@ -6,6 +6,7 @@ pages of docs/reference that are made from the code.
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -57,17 +58,26 @@ def menu(entries: list[Any], section: str = "") -> Iterator[tuple[str, str]]:
 
 
 def write_markdown(folder: Path, about: str, pages: list[tuple[str, str]]) -> None:
-    """Write each page beside its HTML as it was before, and llms.txt, which lists them."""
+    """Write each page as Markdown into the site, where its HTML names it, and llms.txt, which lists them."""
     lines, last = ["# streamtopo", "", f"> {about}"], ""
     for section, page in pages:
         text = (folder / "docs" / page).read_text()
         (folder / "site" / page).parent.mkdir(parents=True, exist_ok=True)
         (folder / "site" / page).write_text(text)
+        html = folder / "site" / address(page) / "index.html"
+        link = f'<link rel="alternate" type="text/markdown" href="{os.path.relpath(page, address(page))}">'
+        html.write_text(html.read_text().replace("</head>", f"{link}</head>", 1))
         lines += ["", f"## {section}", ""] if section != last else []
         title = text.partition("\n")[0].removeprefix("# ")
         lines.append(f"- [{title}]({page}): {summary(text)}")
         last = section
     (folder / "site" / "llms.txt").write_text("\n".join([*lines, ""]))
+
+
+def address(page: str) -> Path:
+    """Return the folder of a page in the site."""
+    path = Path(page)
+    return path.parent if path.stem in ("index", "README") else path.with_suffix("")
 
 
 def summary(text: str) -> str:

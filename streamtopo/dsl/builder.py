@@ -54,6 +54,9 @@ class StreamsBuilder:
     <BLANKLINE>
     """
 
+    def __repr__(self) -> str:
+        return repr(self.graph.topology).replace("Topology", "StreamsBuilder", 1)
+
     def __init__(self, application_id: str) -> None:
         self.graph = Graph(application_id)
 

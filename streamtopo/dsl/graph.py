@@ -93,6 +93,14 @@ class Graph:
         return not self.null_keys.isdisjoint(reached)
 
 
+def shown(one: Any) -> str:
+    """A stream or table for people: its class with the types, its node, and the line that made it."""
+    graph, node = one.graph, one.node
+    place = graph.topology.nodes[node].code_place if node in graph.topology.nodes else None
+    made = f", {place}" if place else ""
+    return f"{type(one).__name__}[{one.key.shown}, {one.value.shown}]({node} of {graph.topology.application_id}{made})"
+
+
 def next_serde(given: SerdeLike | None, before: Serde, *, key: bool = False) -> Serde:
     """The given serde, or the one before: a declared type is valid until another one is declared."""
     return before if given is None else serde_of(given, key=key)

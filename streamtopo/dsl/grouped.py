@@ -42,6 +42,9 @@ class KGroupedStream(Generic[K, V]):
     name: str | None = None
     _repartitioned: KStream | None = field(default=None, init=False)
 
+    def __repr__(self) -> str:
+        return f"KGroupedStream by the key of {self.stream!r}"
+
     @property
     def graph(self) -> Graph:
         return self.stream.graph

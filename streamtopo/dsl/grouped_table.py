@@ -38,6 +38,9 @@ class KGroupedTable(Generic[K, V]):
     name: str | None = None
     _source: str | None = field(default=None, init=False)
 
+    def __repr__(self) -> str:
+        return f"KGroupedTable[{self.key.shown}, {self.value.shown}] of {self.table!r}"
+
     @property
     def graph(self) -> Graph:
         return self.table.graph

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, overload
 
 from streamtopo.dsl.deduplicate import deduplicated
-from streamtopo.dsl.graph import Graph, next_serde
+from streamtopo.dsl.graph import Graph, next_serde, shown
 from streamtopo.dsl.grouped import KGroupedStream
 from streamtopo.dsl.joins.stream_joins import StreamJoins
 from streamtopo.dsl.ktable import KTable, table_of, versioned_table_of
@@ -51,6 +51,9 @@ class KStream(StreamJoins[K, V]):
     key: Serde
     value: Serde
     key_changed: bool = False
+
+    def __repr__(self) -> str:
+        return shown(self)
 
     # -- one record in, one or none out
 

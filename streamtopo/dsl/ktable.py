@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, overload
 
-from streamtopo.dsl.graph import Graph, next_serde
+from streamtopo.dsl.graph import Graph, next_serde, shown
 from streamtopo.dsl.grouped_table import KGroupedTable
 from streamtopo.dsl.joins import table_join
 from streamtopo.dsl.joins.foreign_key_join import ForeignKeyJoin
@@ -40,6 +40,9 @@ class KTable(Generic[TK, V]):
     key: Serde
     value: Serde
     origin: Origin
+
+    def __repr__(self) -> str:
+        return shown(self) + (f" with the store {self.store}" if self.store else "")
 
     @property
     def store(self) -> str | None:

@@ -51,6 +51,9 @@ class _Windowed(Generic[K, V]):
     emit: str
     on_late: str | None
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__} with {self.windows} of {self.grouped!r}"
+
     @property
     def graph(self) -> Graph:
         return self.grouped.graph

@@ -46,6 +46,13 @@ class Serde(Generic[T]):
     kind: Any = field(default=None, repr=False, compare=False)
     """The type of the values, without windows or versions; None if functions define the bytes."""
 
+    @property
+    def shown(self) -> str:
+        """The type of the values, for people."""
+        if self.inner is not None:
+            return f"Windowed[{self.inner.shown}]" if self.window_bytes else self.inner.shown
+        return self.name if self.kind is None else short_name(self.kind)
+
     def encode_column(self, column: list[Any]) -> list[bytes | None]:
         return self._convert(self.fast_encode, self.encode, column)
 

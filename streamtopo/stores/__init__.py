@@ -49,6 +49,11 @@ class StoreSpec:
     topic_config: Mapping[str, str] = field(default_factory=dict)
 
     @property
+    def shown(self) -> str:
+        """For people."""
+        return f"{self.name}: {self.kind.value}, {self.key.shown} to {self.value.shown}"
+
+    @property
     def timed(self) -> bool:
         """Whether the time of a window or a session is in its keys."""
         return self.kind in (Kind.WINDOW, Kind.TIMESTAMPED_WINDOW, Kind.SESSION)

@@ -91,6 +91,10 @@ class Driver:
         self.worker = self._start()
         self.run()
 
+    def __repr__(self) -> str:
+        state = "crashed" if self._crashed else f"wall clock at {self.wall_clock_ms} ms"
+        return f"Driver({self.topology!r}, {state})"
+
     # -- inputs
 
     def send(

@@ -49,6 +49,9 @@ class DriverStore:
         self._views = views
         self._commit = commit
 
+    def __repr__(self) -> str:
+        return f"DriverStore({self._spec.shown})"
+
     def __getattr__(self, method: str) -> Callable[..., Any]:
         if method.startswith("_"):
             raise AttributeError(method)

@@ -16,7 +16,7 @@ from streamtopo.stores import StoreSpec
 from streamtopo.timestamps import MaxAheadLike, TimestampLike, max_ahead_of, timestamp_of
 from streamtopo.topology.answering import answering
 from streamtopo.topology.code_places import code_place_of
-from streamtopo.topology.description import described
+from streamtopo.topology.description import described, summary
 from streamtopo.topology.functions import check_function, check_timestamp_function
 from streamtopo.topology.names import names_or_pattern, valid_name
 from streamtopo.topology.nodes import Node, Partitioner, ProcessorNode, Repartition, SinkNode, SourceNode, Subtopology
@@ -36,6 +36,8 @@ class Topology:
         """What to do with records that fail in nodes without an answer of their own; None: stop."""
         self._answer: Policy | None = None
         """That of the nodes that are being added."""
+
+    __repr__ = summary
 
     # -- building
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from streamtopo.errors import TopologyError
 
@@ -30,7 +30,13 @@ class CallLimits:
             raise TopologyError(f"timeout={self.timeout!r}: give a time above 0")
 
 
+class Raised(NamedTuple):
+    """Instead of a result: what a call raised because of its row."""
+
+    error: Exception
+
+
 class Awaiting(Protocol):
-    """Calls the function with the items at each place of the columns; returns the results in that order."""
+    """Calls the function with the items at each place of the columns; returns results, or `Raised`, in that order."""
 
     def __call__(self, function: Coroutine, columns: list[list[Any]], limits: CallLimits) -> list[Any]: ...

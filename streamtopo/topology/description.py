@@ -1,10 +1,25 @@
-"""The text that describes a topology, as Kafka Streams prints it."""
+"""The text that describes a topology, as Kafka Streams prints it, and a line that names it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from streamtopo.topology.nodes import Node, ProcessorNode, SinkNode, SourceNode, Subtopology
+
+if TYPE_CHECKING:
+    from streamtopo.topology import Topology
+
+
+def summary(topology: Topology) -> str:
+    """One line: its topics and stores."""
+    inner = topology.repartitions
+    reads = [name for source in topology.sources for name in source.topics if name not in inner]
+    reads += [f"all {source.pattern.pattern}" for source in topology.sources if source.pattern]
+    writes = sorted({sink.topic for sink in topology.sinks if isinstance(sink.topic, str)} - inner.keys())
+    facts = {"reads": reads, "writes": writes, "stores": sorted(topology.stores)}
+    named = "; ".join(f"{what} {', '.join(names)}" for what, names in facts.items() if names)
+    return f"Topology({topology.application_id}: {named or 'nothing yet'})"
 
 
 def sizes(subtopology: Subtopology) -> dict[str, int]:

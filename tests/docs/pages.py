@@ -69,9 +69,11 @@ def follow(text: str, title: str, terminals: Terminals) -> None:
                 assert time.monotonic() < deadline, f"$ {command}\n{output.read_text()}"
                 time.sleep(0.05)
         else:
-            while not shown(expected, printed := terminals.type(command)):
+            code, printed = terminals.type(command)
+            while code or not shown(expected, printed):
                 assert LOOKS.match(command), f"$ {command}\n{printed}"
                 assert time.monotonic() < deadline, f"$ {command}\n{printed}"
+                code, printed = terminals.type(command)
 
 
 def commands(text: str) -> Iterator[tuple[str, str]]:

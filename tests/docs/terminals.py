@@ -50,8 +50,8 @@ class Terminals:
             text = text.replace('$(pgrep -f "streamtopo worker visits.py")', str(worker.pid))
         return text.replace("127.0.0.1:8000", f"127.0.0.1:{self._port}")
 
-    def type(self, command: str) -> str:
-        """Run a command on a terminal, and return what it shows."""
+    def type(self, command: str) -> tuple[int, str]:
+        """Run a command on a terminal, and return its exit code and what it shows."""
         ours, its = pty.openpty()
         process = self._open(command, its)
         os.close(its)
@@ -63,9 +63,7 @@ class Terminals:
             pass
         os.close(ours)
         process.wait()
-        output = b"".join(chunks).decode().replace("\r\n", "\n")
-        assert process.returncode == 0, f"$ {command}\n{output}"
-        return output
+        return process.returncode, b"".join(chunks).decode().replace("\r\n", "\n")
 
     def start(self, title: str, command: str) -> Path:
         """Run a command instead of the one that runs in this terminal; return the file of its output."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from website.__main__ import build
+from website.__main__ import address, build
 from website.staging import files, place
 
 
@@ -23,9 +23,10 @@ def test_each_page_is_there_as_html_and_as_markdown(site: Path) -> None:
     listed = re.findall(r"\]\(([^)]+)\)", (site / "llms.txt").read_text())
     assert sorted(listed) == sorted(map(str, pages))
     for page in pages:
-        folder = page.parent if page.stem in ("index", "README") else page.with_suffix("")
-        assert (site / folder / "index.html").is_file()
-        assert (site / page).is_file()
+        html = site / address(str(page)) / "index.html"
+        (markdown,) = re.findall(r'type="text/markdown" href="([^"]+)"', html.read_text())
+        assert (html.parent / markdown).resolve() == site / page
+        assert (site / page).read_text().startswith("# ")
 
 
 def test_pages_load_nothing_from_elsewhere(site: Path) -> None:

@@ -149,3 +149,22 @@ def send(driver: Driver) -> None:
 
 def rounds() -> int:
     return sum(isinstance(one, Round) for one in gc.get_objects())
+
+
+def test_a_coroutine_that_fails_for_some_records_is_called_once_for_each() -> None:
+    called: list[int] = []
+
+    async def look_up(value: int) -> int:
+        called.append(value)
+        return checked(value)
+
+    builder = StreamsBuilder("looking-up")
+    builder.stream("in", key=str, value=int).map_values_async(look_up).to("out")
+    driver = Driver(builder, on_error="dead_letter")
+    driver.send("in", -1, key="a")  # from now on, failures are expected
+    called.clear()
+    values = [1, -2, 3, 4, -5, 6, 7, 8, 9, 10]
+    driver.send_all([DriverRecord("in", "a", value, 0) for value in values])
+    assert sorted(called) == sorted(values)
+    assert [value for _, value in driver.read("out")] == [value for value in values if value > 0]
+    assert [int.from_bytes(letter.value or b"", signed=True) for letter in driver.dead_letters()] == [-1, -2, -5]

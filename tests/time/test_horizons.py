@@ -174,6 +174,20 @@ def test_a_silent_task_is_passed_as_far_as_a_slow_one_has_got() -> None:
     assert reached == [-1, 300, 600, 600, 1000]
 
 
+def test_a_partition_that_the_task_reads_itself_is_waited_for_until_it_is_silent() -> None:
+    """All tasks before have announced 1000, but nothing came from them here."""
+    announced = Place(0, -1, Origins([TaskId(0, 0), TaskId(0, 1)], Known((1000, 1000), (True, True))))
+    itself = Place(5, 300)
+    inputs = [Read(TopicPartition("announced", 0), announced), Read(TopicPartition("itself", 0), itself)]
+    horizon = TimeHorizon(Bound(), inputs, 500)
+    reached = []
+    for now, end in [(0, 6), (500, 6), (510, 6), (520, 5)]:
+        horizon.age(now, lambda origins, partition, since, end=end: end)  # type: ignore[misc]
+        horizon.follow(horizon.found)
+        reached.append((horizon.bound.lead, horizon.bound.horizon))
+    assert reached == [(300, 1000), (300, 1000), (300, 1000), (1000, 1000)]
+
+
 def test_a_mark_that_is_read_late_says_nothing_of_the_records_that_came_after_it() -> None:
     """One worker is slow to read the marks. The other is stopped, and has an unread record."""
     builder = StreamsBuilder("counted")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Generic
 
-from streamtopo.dsl.graph import Graph
+from streamtopo.dsl.graph import Graph, shown
 from streamtopo.hints import hinted
 from streamtopo.records.type_parameters import TK, V
 from streamtopo.serdes import Serde
@@ -21,3 +21,6 @@ class GlobalKTable(Generic[TK, V]):
     key: Serde
     value: Serde
     store: str
+
+    def __repr__(self) -> str:
+        return shown(self)

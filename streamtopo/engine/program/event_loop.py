@@ -7,12 +7,12 @@ import threading
 from functools import cache
 from typing import Any
 
-from streamtopo.errors import StreamtopoError
-from streamtopo.topology.coroutines import CallLimits, Coroutine
+from streamtopo.errors import StreamtopoError, faults
+from streamtopo.topology.coroutines import CallLimits, Coroutine, Raised
 
 
 def await_all(function: Coroutine, columns: list[list[Any]], limits: CallLimits) -> list[Any]:
-    """All results in the order of the rows. If calls fail, the first of their errors is raised when all have ended."""
+    """All results in the order of the rows, when all calls have ended."""
     waiting = asyncio.run_coroutine_threadsafe(_all(function, columns, limits), _loop())
     try:
         return waiting.result()
@@ -47,10 +47,15 @@ async def _all(function: Coroutine, columns: list[list[Any]], limits: CallLimits
             return await _with_retries(function, row, limits)
 
     results = await asyncio.gather(*map(one, zip(*columns, strict=True)), return_exceptions=True)
-    for result in results:
-        if isinstance(result, BaseException):
-            raise result
-    return results
+    return [_result(one) for one in results]
+
+
+def _result(one: Any) -> Any:
+    if isinstance(one, faults()):
+        return Raised(one)
+    if isinstance(one, BaseException):
+        raise one
+    return one
 
 
 async def _call(function: Coroutine, row: tuple[Any, ...]) -> Any:

@@ -34,6 +34,9 @@ class AsyncQuery(Generic[TK, T]):
         self._anywhere = anywhere
         self._retry = retry
 
+    def __repr__(self) -> str:
+        return f"AsyncQuery({self.spec.shown})"
+
     @property
     def spec(self) -> StoreSpec:
         return self._local.spec

@@ -87,6 +87,9 @@ class Query(Generic[TK, T]):
         self._only_partition = partition
         self._queried_partitions()
 
+    def __repr__(self) -> str:
+        return f"Query({self.spec.shown})"
+
     @property
     def spec(self) -> StoreSpec:
         return self._location.spec

@@ -25,6 +25,9 @@ class ValueAndTimestamp(NamedTuple, Generic[V]):
 class KeyValueStore(Generic[TK, T]):
     """Keys are in the order of their bytes. Changing a value that was handed out does not change the store."""
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._state.spec.shown})"
+
     def __init__(self, state: State, now: Callable[[], int]) -> None:
         self._state = state
         self._now = now
@@ -131,6 +134,9 @@ class StoreTime(Protocol):
 @hinted
 class VersionedStore(Generic[TK, T]):
     """Rows with their history, for as long as the store keeps it."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._state.spec.shown})"
 
     def __init__(self, state: State, time: StoreTime, expired: Callable[[], None]) -> None:
         """`expired` is called for each version that is older than the history."""

@@ -40,6 +40,9 @@ class TimedView:
     Each kind of view has its own `_window`, which checks the key.
     """
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._state.spec.shown})"
+
     def __init__(self, state: State, now: Callable[[], int], times: LatestTimes, expired: Callable[[], None]) -> None:
         """`expired` is called for each row that is put too late."""
         self._state = state

@@ -90,7 +90,7 @@ def meaning(option: click.Option) -> str:
 def marked(text: str) -> str:
     """Return a text with its options as code, and nothing that Markdown would read as markup."""
     text = re.sub(r"([<*\[])", r"\\\1", text)
-    return re.sub(r"(?<![\w-])(--[a-z][a-z-]+)", r"`\1`", text)
+    return re.sub(r"(`[^`]*`)|(?<![\w-])(--[a-z][a-z-]+)", lambda found: found[1] or f"`{found[2]}`", text)
 
 
 def options_table() -> str:

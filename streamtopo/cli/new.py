@@ -72,7 +72,7 @@ build-backend = "setuptools.build_meta"
 name = "$distribution"
 version = "0.1.0"
 requires-python = ">=3.11"
-dependencies = ["streamtopo"]
+dependencies = ["streamtopo[web]"]
 
 [project.optional-dependencies]
 dev = ["pytest"]
@@ -89,6 +89,8 @@ README = """# $name
 
 Adds up the orders of each customer: [$name.py]($name.py), with its tests in [test_$name.py](test_$name.py).
 
+Install what it needs, also for its tests: `pip install -e '.[dev]'`.
+
 Run it; it creates its topics and its state in `.streamtopo`:
 
 ```sh
@@ -103,13 +105,14 @@ streamtopo query $name totals ann
 streamtopo consume customer-totals --app $name
 ```
 
-Run the tests (`pip install pytest`):
+Run the tests:
 
 ```sh
 pytest
 ```
 
-On Kafka, it is the same program: `streamtopo broker up` starts a cluster for development, and prints what to set.
+On Kafka, it is the same program (`pip install 'streamtopo[kafka,spark]'`). `streamtopo broker up` starts a cluster for
+development, and prints what to set. It needs Java 17, and pyspark for the download.
 """
 
 FILES = {"{}.py": APP, "test_{}.py": TEST, "pyproject.toml": PYPROJECT, "README.md": README}

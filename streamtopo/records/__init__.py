@@ -6,6 +6,7 @@ import copy
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from enum import Enum
 from itertools import accumulate, chain, compress, repeat
 from typing import Any, NamedTuple
@@ -295,7 +296,10 @@ def concatenate(chunks: Sequence[Chunk]) -> Chunk:
 
 def check_timestamp(time: Any, what: str) -> None:
     if type(time) is not int or time >= 1 << 63:
-        raise StreamtopoError(f"{what} {time!r} as a timestamp; it must be milliseconds, as an int of at most 63 bits")
+        hint = ": round(time.timestamp() * 1000)" if isinstance(time, datetime) else ""
+        raise StreamtopoError(
+            f"{what} {time!r} as a timestamp; it must be milliseconds, as an int of at most 63 bits{hint}"
+        )
 
 
 IMMUTABLE = frozenset({str, bytes, int, float, bool, type(None), complex})

@@ -21,6 +21,9 @@ WRONG: dict[str, Callable[[StreamsBuilder, Any, Any], Any]] = {
     "has no option within": lambda _, left, right: left.join(right.to_table(), plus, within=5),
     "has no option withn": lambda _, left, right: left.join(right, plus, withn=5),
     "takes a joiner": lambda _, left, right: left.join(right, within=5),
+    "join by another key, read a small table with builder.global_table": lambda _, left, right: left.join(
+        right.to_table(), plus, plus
+    ),
     "cannot be outer-joined": lambda _, left, right: left.outer_join(right.to_table(), plus),
     "cannot be inner-joined with 'right'": lambda _, left, __: left.join("right", plus, within=5),
     "different builders": lambda _, left, __: left.join(StreamsBuilder("o").stream("x", key=str), plus, within=5),

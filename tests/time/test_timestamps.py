@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -113,3 +114,8 @@ def test_times_are_the_same_when_a_round_is_repeated(take: str | Callable[..., i
 def test_the_error_for_a_wrong_time_in_a_field_names_the_field() -> None:
     with pytest.raises(StepError, match="the field \"at\" has 'noon' as a timestamp; it must be milliseconds"):
         times(driver("at"), {"at": "noon"})
+
+
+def test_the_error_for_a_datetime_says_how_to_make_milliseconds_of_it() -> None:
+    with pytest.raises(StepError, match=r"it must be milliseconds, .*: round\(time.timestamp\(\) \* 1000\)"):
+        times(driver(lambda _, value: datetime.fromtimestamp(value["at"], UTC)), {"at": 3})

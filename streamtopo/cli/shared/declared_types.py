@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from streamtopo.errors import SerdeError, TopologyError
@@ -34,10 +35,12 @@ def declared_types(topology: Topology, topic: str) -> DeclaredTypes:
     """Return the first types that are declared where the topology reads, writes or logs the topic."""
     found = list(declared_serdes(topology, topic))
     if not found:
-        name = topology.application_id
+        name, topics = topology.application_id, _topics(topology)
+        close = get_close_matches(topic, topics, 1)
+        guess = f'did you mean "{close[0]}"? If not, ' if close else ""
         raise TopologyError(
-            f'the topology "{name}" neither reads nor writes "{topic}"; remove --app, or give another one. '
-            f"Its topics are {', '.join(_topics(topology))}"
+            f'the topology "{name}" neither reads nor writes "{topic}"; {guess}remove --app, or give another one. '
+            f"Its topics are {', '.join(topics)}"
         )
     keys, values = zip(*found, strict=True)
     return DeclaredTypes(_first_type(keys), _first_type(values))

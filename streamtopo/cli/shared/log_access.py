@@ -21,7 +21,10 @@ CREATE = "streamtopo topics create {} --partitions 4"
 def opened_log(url: str, *, create: bool = False) -> Iterator[Log]:
     if not create and not log_exists(url):
         create_it = on_same_log(CREATE.format("NAME"), url)
-        raise LogError(f"{no_log_message(url)}; give another one with --log, or create it: {create_it}")
+        raise LogError(
+            f"{no_log_message(url)}; start a worker, which makes it, or give another one with --log, or create it: "
+            f"{create_it}"
+        )
     with closing(open_log(url)) as log:
         yield log
 

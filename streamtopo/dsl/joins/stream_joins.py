@@ -26,6 +26,10 @@ from streamtopo.topology.functions import check_function, with_key_or_not
 if TYPE_CHECKING:
     from streamtopo.dsl.kstream import KStream
 
+OTHER_KEY = (
+    "; to join by another key, read a small table with builder.global_table, or change the stream's with select_key"
+)
+
 
 class StreamJoins(Generic[K, V]):
     """Joiners are called with both values or, with `with_key`, with the key and both values."""
@@ -255,8 +259,9 @@ def _joined(
         )
     stream.check_same_builder(other)
     if len(functions) != join.number or not all(map(callable, functions)):
+        hint = OTHER_KEY if len(functions) > join.number else ""
         raise TopologyError(
-            f'the join of "{stream.node}" with a {join.what} takes {join.functions}, not {functions!r:.80}'
+            f'the join of "{stream.node}" with a {join.what} takes {join.functions}, not {functions!r:.80}{hint}'
         )
     with_key = options.get("with_key", False)
     method = "join" if how == "inner" else f"{how}_join"

@@ -27,6 +27,9 @@ _METHODS_BY_KIND = {
     Kind.SESSION: "session(key), range() or all()",
 }
 
+UNNAMED = "-STATE-STORE-"
+"""In the names of stores whose operators were given none."""
+
 
 class RowSource(Protocol):
     """A source of rows: the tasks of this process, or other processes."""
@@ -61,7 +64,8 @@ def find_store(plan: Plan, store: str) -> StoreLocation:
     stores = queryable_stores(plan)
     if store not in stores:
         names = ", ".join(sorted(stores)) or "none"
-        raise UnknownStore(f'there is no store "{store}"; the topology has {names}')
+        hint = '; give yours a name, as in count(name="counts")' if UNNAMED in names else ""
+        raise UnknownStore(f'there is no store "{store}"; the topology has {names}{hint}')
     return stores[store]
 
 

@@ -370,3 +370,27 @@ def test_windows_close_with_the_updates_that_a_cache_holds_back(seed: int) -> No
         if start > one.timestamp - 3000
     )
     assert sorted(driver.read("out")) == sorted(expected.items())
+
+
+@pytest.mark.parametrize("windows", [Windows.sliding("1m"), Windows.session("1m")])
+def test_before_time_has_begun_only_the_segments_with_rows_are_searched(windows, monkeypatch):
+    """At first no task has announced a time, and the first record is a month after the time 0."""
+    searched = []
+    scan_many = MemoryStore.scan_many
+
+    def counted(store: MemoryStore, ranges: list[tuple[bytes, bytes | None]]) -> list[list[tuple[bytes, bytes]]]:
+        searched.append(len(ranges))
+        return scan_many(store, ranges)
+
+    monkeypatch.setattr(MemoryStore, "scan_many", counted)
+    builder = StreamsBuilder("first")
+    values = builder.stream("in", value=str).group_by(lambda _, value: value, key=str)
+    values.windowed_by(windows).count(name="counts")
+    driver = Driver(builder, partitions=2, origin_idle="1d")
+    month = 30 * 24 * 3_600_000
+    for seconds in (0, 30, 50):
+        driver.send("in", "a", timestamp=month + seconds * 1000, partition=0)
+        driver.restart()
+    assert 3 in [count for _, count in driver.store("counts").all()]
+    assert searched
+    assert max(searched) < 10

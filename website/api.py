@@ -108,7 +108,7 @@ API = [
             "streamtopo.errors": [
                 *("TopologyError", "SerdeError", "ConfigError", "PartitionError", "FingerprintError", "StepError"),
                 *("LogError", "LogDamaged", "CommitsRefused", "RecordTooLarge", "BrokerError"),
-                *("StoreError", "StoreFailed", "StoreInUse"),
+                *("StoreError", "StoreFailed", "StoreInUse", "UnitWarning"),
             ],
         },
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -23,7 +23,7 @@ from streamtopo.records import Columns, TopicPartition
 from streamtopo.stores.backends.memory import MemoryStore
 from streamtopo.testing import Cluster, Driver, DriverRecord, seeds
 from streamtopo.topology.clocks import Bound
-from streamtopo.windows import FOREVER
+from streamtopo.windows import FOREVER, SessionWindows, SlidingWindows
 
 KEYS = "abcdef"
 
@@ -373,12 +373,14 @@ def test_windows_close_with_the_updates_that_a_cache_holds_back(seed: int) -> No
 
 
 @pytest.mark.parametrize("windows", [Windows.sliding("1m"), Windows.session("1m")])
-def test_before_time_has_begun_only_the_segments_with_rows_are_searched(windows, monkeypatch):
+def test_before_time_has_begun_only_the_segments_with_rows_are_searched(
+    windows: SlidingWindows | SessionWindows, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """At first no task has announced a time, and the first record is a month after the time 0."""
     searched = []
     scan_many = MemoryStore.scan_many
 
-    def counted(store: MemoryStore, ranges: list[tuple[bytes, bytes | None]]) -> list[list[tuple[bytes, bytes]]]:
+    def counted(store: MemoryStore, ranges: Sequence[tuple[bytes, bytes]]) -> list[list[tuple[bytes, bytes]]]:
         searched.append(len(ranges))
         return scan_many(store, ranges)
 

@@ -33,7 +33,7 @@ def counts(application: str, *, repartitioned: bool) -> Topology:
     users = builder.stream("events", key=str, value=str)
     if repartitioned:
         users = users.select_key(lambda _, user: user, key=str)
-    windows = users.group_by_key().windowed_by(Windows.tumbling(WINDOW), emit="on_close")
+    windows = users.group_by_key().windowed_by(Windows.tumbling(f"{WINDOW}ms"), emit="on_close")
     rows = windows.count(name="counts").to_stream()
     rows.map(lambda window, count: (window.key, [window.end, count]), key=str, value=list).to("closed")
     return builder.build()

@@ -289,7 +289,7 @@ def test_without_the_topic_nothing_has_failed_yet(run: Run, log: Log, folder: Pa
         (("list", "-"), 2, "give the topic: --dead-letter-topic NAME"),
         (("list", "-", "--dead-letter-topic", "dlq.order"), 1, 'did you mean "dlq.orders"?'),
         (("list", "nowhere"), 1, 'there is no module "nowhere"'),
-        (("list", "orders", "--since", "yesterday"), 2, "'yesterday' is not a time"),
+        (("list", "orders", "--since", "yesterday"), 2, "; or a duration before now, such as 2h"),
         (("show", "orders", "12"), 2, "'12' is not a place"),
         (("show", "orders", "a/b/1/2"), 2, "is not a place"),
         (("replay", "orders", "--to", "nowhere"), 1, 'there is no topic "nowhere"'),

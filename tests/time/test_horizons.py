@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -23,7 +23,7 @@ from streamtopo.records import Columns, TopicPartition
 from streamtopo.stores.backends.memory import MemoryStore
 from streamtopo.testing import Cluster, Driver, DriverRecord, seeds
 from streamtopo.topology.clocks import Bound
-from streamtopo.windows import FOREVER
+from streamtopo.windows import FOREVER, SessionWindows, SlidingWindows
 
 KEYS = "abcdef"
 
@@ -370,3 +370,29 @@ def test_windows_close_with_the_updates_that_a_cache_holds_back(seed: int) -> No
         if start > one.timestamp - 3000
     )
     assert sorted(driver.read("out")) == sorted(expected.items())
+
+
+@pytest.mark.parametrize("windows", [Windows.sliding("1m"), Windows.session("1m")])
+def test_before_time_has_begun_only_the_segments_with_rows_are_searched(
+    windows: SlidingWindows | SessionWindows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At first no task has announced a time, and the first record is a month after the time 0."""
+    searched = []
+    scan_many = MemoryStore.scan_many
+
+    def counted(store: MemoryStore, ranges: Sequence[tuple[bytes, bytes]]) -> list[list[tuple[bytes, bytes]]]:
+        searched.append(len(ranges))
+        return scan_many(store, ranges)
+
+    monkeypatch.setattr(MemoryStore, "scan_many", counted)
+    builder = StreamsBuilder("first")
+    values = builder.stream("in", value=str).group_by(lambda _, value: value, key=str)
+    values.windowed_by(windows).count(name="counts")
+    driver = Driver(builder, partitions=2, origin_idle="1d")
+    month = 30 * 24 * 3_600_000
+    for seconds in (0, 30, 50):
+        driver.send("in", "a", timestamp=month + seconds * 1000, partition=0)
+        driver.restart()
+    assert 3 in [count for _, count in driver.store("counts").all()]
+    assert searched
+    assert max(searched) < 10

@@ -98,7 +98,11 @@ def _moment(text: str) -> int:
     try:
         return wall_clock() - milliseconds(text)
     except ConfigError:
+        pass
+    try:
         return time_of(text)
+    except ValueError as error:
+        raise ValueError(f"{error}; or a duration before now, such as 2h") from None
 
 
 _OPTIONS = (

@@ -174,8 +174,11 @@ class Input:
         return self.waiting.offsets[0] if self.waiting.size else None
 
     def full(self, limit: int) -> bool:
-        """Whether no more is to be read for now."""
-        return self.unread is not None or len(self.waiting.offsets) >= limit
+        """Whether no more is to be read for now: there is enough for a round, or nearly.
+
+        A batch of which some records were left out stays alone. To fill the round up, all columns would be copied.
+        """
+        return self.unread is not None or len(self.waiting.offsets) >= limit - limit // 16
 
     def add_unread(self, reject: Reject, now: int = 0) -> int:
         """Try again what could not be decoded."""

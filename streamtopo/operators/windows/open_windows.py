@@ -13,6 +13,8 @@ from streamtopo.windows import Windowed
 
 _PAST_TIMES = b"\x80"
 """An upper bound for what follows the inner key: times are not negative, so their first bit is 0."""
+_MOST_SEGMENTS = 20
+"""If more may have windows, those that have are looked up first: while time waits, it may be years before the rows."""
 _KEY_BYTES = 400
 """The approximate memory of a key with one or two windows."""
 
@@ -77,7 +79,9 @@ class OpenWindows:
     def _segments(self) -> list[bytes]:
         """The first bytes of the keys, for each segment that may have windows that are not expired."""
         spec, newest = self._state.spec, self._newest.seen
-        oldest = max(0, self._newest.time - spec.retention)
+        first = max(0, self._newest.time - spec.retention) // spec.segment
         past = newest // spec.segment + 1
-        ahead = self._state.ordered.segments(past) if self._latest.value > newest else ()
-        return [segment_start(number) for number in (*range(oldest // spec.segment, past), *ahead)]
+        if past - first > _MOST_SEGMENTS:
+            past = first
+        ahead = self._state.ordered.segments(past) if max(newest, self._latest.value) >= past * spec.segment else ()
+        return [segment_start(number) for number in (*range(first, past), *ahead)]

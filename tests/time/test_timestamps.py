@@ -117,5 +117,8 @@ def test_the_error_for_a_wrong_time_in_a_field_names_the_field() -> None:
 
 
 def test_the_error_for_a_datetime_says_how_to_make_milliseconds_of_it() -> None:
+    def moment(_: Any, value: Any) -> Any:
+        return datetime.fromtimestamp(value["at"], UTC)
+
     with pytest.raises(StepError, match=r"it must be milliseconds, .*: round\(time.timestamp\(\) \* 1000\)"):
-        times(driver(lambda _, value: datetime.fromtimestamp(value["at"], UTC)), {"at": 3})
+        times(driver(moment), {"at": 3})

@@ -93,6 +93,13 @@ def test_invalid_queries_are_explained(app: App) -> None:
         app.query("counts").get(None)
 
 
+def test_a_store_without_a_name_is_told_how_to_get_one(url: str, log: Log, options: dict[str, Any]) -> None:
+    builder = StreamsBuilder("unnamed")
+    builder.stream("in", key=str, value=str).group_by_key().count()
+    with host(builder, url, **options) as app, pytest.raises(UnknownStore, match=r'as in count\(name="counts"\)'):
+        app.query("counts")
+
+
 def test_the_buffer_of_a_join_cannot_be_queried(url: str, log: Log, options: dict[str, Any]) -> None:
     builder = StreamsBuilder("joined")
     left, right = (builder.stream(topic, key=str, value=str) for topic in ("in", "out"))

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,6 +25,18 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 """Restore SIGINT: a shell ignores it in background jobs, and all processes started by the tests would too."""
 
 jvms.start_quickly()
+
+
+@pytest.fixture(autouse=True)
+def unload(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Modules that a test has written are unloaded: those of the next one may have the same names."""
+    before, written = set(sys.modules), tmp_path_factory.getbasetemp()
+    yield
+    for name in set(sys.modules) - before:
+        module = sys.modules[name]
+        places = [getattr(module, "__file__", None), *getattr(module, "__path__", ())]
+        if any(place is not None and Path(place).is_relative_to(written) for place in places):
+            del sys.modules[name]
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -33,13 +31,10 @@ orders.group_by_key().count(name="totals").to_stream().to("totals")
 
 
 @pytest.fixture(autouse=True)
-def shop(folder: Path, log: Log) -> Iterator[None]:
-    sys.modules.pop("shop", None)
+def shop(folder: Path, log: Log) -> None:
     (folder / "shop.py").write_text(SHOP)
     for topic in ("orders", "totals", "minutes"):
         log.create(Topic(topic, 1))
-    yield
-    sys.modules.pop("shop", None)
 
 
 def values(log: Log, topic: str) -> list[bytes | None]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -24,7 +23,6 @@ MINUTE = 1_700_000_000_000 // 60_000 * 60_000
 @pytest.fixture
 def windows(folder: Path, log: Log) -> None:
     (folder / "windows.py").write_text(WINDOWS)
-    sys.modules.pop("windows", None)
     log.create(Topic("in", 1))
     for key, minute in (("a", 0), ("a", 1), ("evil\x1b[2J", 1)):
         place = TopicPartition("in", 0)

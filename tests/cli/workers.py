@@ -96,7 +96,6 @@ def _collect(stream: IO[str], lines: list[str]) -> threading.Thread:
 def application(folder: Path, look: str = "pass") -> str:
     """Write an application that counts by key; `look` is its code for each value. Return its name."""
     (folder / "counting.py").write_text(COUNTING.format(look=look))
-    sys.modules.pop("counting", None)  # one of another test
     return "counting"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -26,20 +26,17 @@ def builder(id: str, name: str = "builder") -> str:
 
 
 @pytest.fixture
-def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Write]:
-    """Write files into the current folder; modules imported by them are unloaded afterwards."""
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
+    """Write files into the current folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    before = set(sys.modules)
 
     def write_file(name: str, text: str) -> None:
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
 
-    yield write_file
-    for name in set(sys.modules) - before:
-        del sys.modules[name]
+    return write_file
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from streamtopo.aggregators import Aggregator
 from streamtopo.errors import TopologyError
 from streamtopo.records.type_parameters import V
+from streamtopo.serdes import SerdeLike
 from streamtopo.topology.functions import check_function
 
 if TYPE_CHECKING:
@@ -33,6 +34,17 @@ def with_finish(aggregator: Aggregator, table: KTable) -> KTable:
 
 def not_given(key: Any, one: Any, other: Any) -> Any:
     """The default of functions that a ready-made aggregator brings."""
+
+
+def check_ready_made(value: SerdeLike | None, *functions: Callable[..., Any]) -> None:
+    """A ready-made aggregator brings its functions and the type of its rows."""
+    if value is not None:
+        raise TopologyError(
+            "aggregate takes no value= beside a ready-made aggregator, which has the type of its rows itself; "
+            "give value= to the aggregator: aggregate(top_k(3, value=list[float]))"
+        )
+    if any(function is not not_given for function in functions):
+        raise TopologyError("aggregate takes no functions beside a ready-made aggregator, which brings them itself")
 
 
 def check_aggregation(init: Callable[[], Any], **functions: Callable[..., Any]) -> None:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, overload
 
 from streamtopo.aggregators import Aggregator
-from streamtopo.dsl.aggregators import ADDER, Initializer, check_aggregation, not_given, with_finish
+from streamtopo.dsl.aggregators import ADDER, Initializer, check_aggregation, check_ready_made, not_given, with_finish
 from streamtopo.dsl.cogrouped import CogroupedKStream, GroupAndAdder
 from streamtopo.dsl.graph import Graph, next_serde
 from streamtopo.dsl.ktable import KTable
@@ -115,6 +115,7 @@ class KGroupedStream(Generic[K, V]):
         Or use a ready-made aggregator from `streamtopo.aggregators`: `aggregate(mean())`.
         """
         if isinstance(init, Aggregator):
+            check_ready_made(value, adder)
             return with_finish(init, self.aggregate(init.init, init.adder, value=init.value, name=name))
         check_aggregation(init, adder=adder)
         return self._aggregated(

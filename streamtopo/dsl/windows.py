@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, overload
 
 from streamtopo.aggregators import Aggregator
-from streamtopo.dsl.aggregators import Initializer, check_aggregation, not_given, with_finish
+from streamtopo.dsl.aggregators import Initializer, check_aggregation, check_ready_made, not_given, with_finish
 from streamtopo.dsl.graph import ClosingTime, Graph, next_serde
 from streamtopo.dsl.ktable import KTable
 from streamtopo.dsl.tables.origin import KeptOrigin
@@ -147,6 +147,7 @@ class TimeWindowedKStream(_Windowed[K, V]):
         Or use a ready-made aggregator from `streamtopo.aggregators`: `aggregate(mean())`.
         """
         if isinstance(init, Aggregator):
+            check_ready_made(value, adder)
             table = self.aggregate(init.init, init.adder, value=init.value, name=name, retention=retention)
             return with_finish(init, table)
         check_aggregation(init, adder=adder)
@@ -207,6 +208,7 @@ class SessionWindowedKStream(_Windowed[K, V]):
         Or use a ready-made aggregator from `streamtopo.aggregators`: `aggregate(mean())`.
         """
         if isinstance(init, Aggregator):
+            check_ready_made(value, adder, merger)
             table = self.aggregate(init.init, init.adder, init.merger, value=init.value, name=name, retention=retention)
             return with_finish(init, table)
         check_aggregation(init, adder=adder, merger=merger)

@@ -117,6 +117,16 @@ def test_named_aggregations_in_windows() -> None:
     assert driver.store("means").fetch("k", 0) == [2, 6.0]
 
 
+@pytest.mark.parametrize("windows", [None, Windows.tumbling("1s"), Windows.session("1s")])
+def test_a_ready_made_aggregator_has_its_type_and_functions_itself(windows: Any) -> None:
+    grouped: Any = StreamsBuilder("ready").stream("in", key=str, value=float).group_by_key()
+    aggregated = grouped if windows is None else grouped.windowed_by(windows)
+    with pytest.raises(TopologyError, match="give value= to the aggregator"):
+        aggregated.aggregate(top_k(3), value=list[float])
+    with pytest.raises(TopologyError, match="takes no functions beside a ready-made aggregator"):
+        aggregated.aggregate(mean(), lambda key, value, row: row)
+
+
 def test_errors_name_the_mistake() -> None:
     with pytest.raises(TopologyError, match="give 1 or more"):
         top_k(0)

@@ -80,7 +80,10 @@ def crowd(kafka: str, protocol: str, folder: Path) -> Iterator[tuple[Crowd, Kafk
     log = open_log(f"{kafka}?kafka.group.protocol={protocol}&kafka.heartbeat.interval.ms=200")
     assert isinstance(log, KafkaLog)
     log.create(Topic("in", PARTITIONS))
-    yield Crowd(log, folder), log
+    workers = Crowd(log, folder)
+    yield workers, log
+    for worker in workers.workers:
+        worker.close()
     log.close()
 
 

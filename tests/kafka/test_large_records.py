@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from streamtopo.logs.opening import open_log
 from streamtopo.records import Columns, TopicPartition
 from tests.crash.apps import catch_up
 from tests.kafka.brokers import emptied
+from tests.logs.child import until
 
 pytestmark = pytest.mark.kafka
 
@@ -46,8 +46,10 @@ def work(builder: StreamsBuilder, url: str, path: Path, **options: Any) -> None:
     worker.close()
 
 
-def values(log: Log, topic: str) -> list[bytes | None]:
-    return log.read(TopicPartition(topic, 0), 0, 1000).columns.values
+def written(log: Log, topic: str) -> Columns:
+    """The records of a topic. The broker shows them a moment after the commit."""
+    until(lambda: log.read(TopicPartition(topic, 0), 0, 1000).columns.keys)
+    return log.read(TopicPartition(topic, 0), 0, 1000).columns
 
 
 @pytest.mark.parametrize("guarantee", ["exactly-once", "at-least-once"])
@@ -60,12 +62,10 @@ def test_a_record_that_is_too_large_fails_alone(
     numbers = [10, largest, 20]
     log.append(TopicPartition("in", 0), Columns([None] * 3, [n.to_bytes(8) for n in numbers], [0] * 3))
     work(long_texts(), kafka, tmp_path, on_error="dead_letter", guarantee=guarantee)
-    log.close()
-    time.sleep(1.0)
-    log = open_log(kafka)
-    assert {len(value or b"") for value in values(log, "out")} == {10, 20}
-    assert values(log, "dlq.texts") == [largest.to_bytes(8)]
-    headers = dict((log.read(TopicPartition("dlq.texts", 0), 0, 10).columns.headers or [()])[0])
+    until(lambda: {len(value or b"") for value in written(log, "out").values} == {10, 20})
+    letters = written(log, "dlq.texts")
+    assert letters.values == [largest.to_bytes(8)]
+    headers = dict((letters.headers or [()])[0])
     assert headers["__streamtopo.errors.stage"] == b"produce"
     assert b"bytes; topic " in (headers["__streams.errors.message"] or b"")
     log.close()
@@ -86,7 +86,7 @@ def test_a_dead_letter_that_is_too_large_is_cut(kafka: str, tmp_path: Path) -> N
     value = b"x" * 1_500_000
     log.append(TopicPartition("in", 0), Columns([b"k"], [value], [5], [(("mine", b"1"),)]))
     work(builder, kafka, tmp_path, on_error="dead_letter")
-    columns = log.read(TopicPartition("dlq.texts", 0), 0, 10).columns
+    columns = written(log, "dlq.texts")
     (cut,), (headers,) = columns.values, columns.headers or [()]
     assert 900_000 < len(cut or b"") < 1_000_000
     assert dict(headers)["__streamtopo.errors.cut"] == b"1500000"
@@ -100,7 +100,7 @@ def test_headers_of_several_megabytes_do_not_stop_the_worker(kafka: str, tmp_pat
     log = prepared(kafka, **{"max.message.bytes": "3000000"})
     log.append(TopicPartition("in", 0), Columns([b"k"], [b"no int"], [5], [(("mine", b"x" * 2_000_000),)]))
     work(builder, kafka, tmp_path, on_error="dead_letter")
-    columns = log.read(TopicPartition("dlq.texts", 0), 0, 10).columns
+    columns = written(log, "dlq.texts")
     headers = dict((columns.headers or [()])[0])
     assert (columns.keys, columns.values) == ([b"k"], [b"no int"])
     assert "mine" not in headers

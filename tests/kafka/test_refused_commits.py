@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -12,11 +13,13 @@ from typing import Any
 import pytest
 
 from streamtopo import StreamsBuilder, Topology, Worker
-from streamtopo.logs import CommitResult, Log, Outcome, Topic
+from streamtopo.logs import CommitResult, Outcome, Topic
+from streamtopo.logs.kafka import KafkaLog
 from streamtopo.logs.kafka.group import writers
 from streamtopo.records import Columns, Position, TopicPartition
 from tests.crash.apps import catch_up
 from tests.kafka.brokers import emptied
+from tests.logs.child import until
 
 pytestmark = pytest.mark.kafka
 
@@ -58,10 +61,16 @@ def refusing(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.undo()
 
 
-def written(log: Log, topic: str) -> list[tuple[bytes | None, bytes | None]]:
+def all_is_shown(log: KafkaLog, place: TopicPartition) -> bool:
+    return log.stable_end(place) == log.end(place)
+
+
+def written(log: KafkaLog, topic: str) -> list[tuple[bytes | None, bytes | None]]:
+    """All records of a topic. The broker shows the last ones a moment after their commit."""
     found: list[tuple[bytes | None, bytes | None]] = []
-    for partition in range(PARTITIONS):
-        columns = log.read(TopicPartition(topic, partition), 0, 100_000).columns
+    for place in (TopicPartition(topic, partition) for partition in range(PARTITIONS)):
+        until(partial(all_is_shown, log, place))
+        columns = log.read(place, 0, 100_000).columns
         found += zip(columns.keys, columns.values, strict=True)
     return found
 

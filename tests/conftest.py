@@ -30,8 +30,9 @@ jvms.start_quickly()
 @pytest.fixture(autouse=True)
 def unload(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Modules that a test has written are unloaded: those of the next one may have the same names."""
-    before, written = set(sys.modules), tmp_path_factory.getbasetemp()
+    before, path, written = set(sys.modules), list(sys.path), tmp_path_factory.getbasetemp()
     yield
+    sys.path[:] = path
     for name in set(sys.modules) - before:
         module = sys.modules[name]
         places = [getattr(module, "__file__", None), *getattr(module, "__path__", ())]

@@ -29,7 +29,7 @@ jvms.start_quickly()
 
 @pytest.fixture(autouse=True)
 def unload(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Modules that a test has written are unloaded: those of the next one may have the same names."""
+    """The import path is restored, and modules that a test has written are unloaded: others may use their names."""
     before, path, written = set(sys.modules), list(sys.path), tmp_path_factory.getbasetemp()
     yield
     sys.path[:] = path

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -29,7 +28,6 @@ def builder(id: str, name: str = "builder") -> str:
 def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
     """Write files into the current folder."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", list(sys.path))
 
     def write_file(name: str, text: str) -> None:
         path = tmp_path / name

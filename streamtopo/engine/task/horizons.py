@@ -62,9 +62,9 @@ class TimeHorizon:
         self.bound = bound
         self._inputs = inputs
         self._patience = patience
-        self._to_come = to_come
         """For how many milliseconds origins that have caught up are waited for; with 0, only while they have unread
         records, so that a Driver gives the results of one record at a time."""
+        self._to_come = to_come
         self._history: deque[tuple[float, int]] = deque()
         """When later times were seen in the rows, by the steady clock, and these times; both ascend."""
         self._latest = -1

@@ -63,7 +63,7 @@ def key_to_json(data: bytes | None, declared: DeclaredType = None) -> JsonText:
 
 
 def _to_json(data: bytes, declared: DeclaredType, *, exact: bool) -> JsonText:
-    sure = declared is not None and (declared == STR or declared.name in NUMBERS)
+    sure = declared is not None and _is_plain(declared)
     text = None if sure else _json_text(data)
     if text is None:
         return _declared_to_json(data, declared)
@@ -165,11 +165,16 @@ def _bytes_of(name: str, member: JsonMember, encoding: Any, declared: DeclaredTy
         raise SerdeError(f'the "{name}" {member.text:.80} cannot be written as {encoding or "text"}: {error}') from None
 
 
+def _is_plain(declared: Serde) -> bool:
+    """Numbers and text: the type alone says what the bytes are."""
+    return declared == STR or declared.name in NUMBERS
+
+
 def _declared_bytes(name: str, member: JsonMember, declared: Serde) -> bytes | None:
     if member.value is None:
         return None
     try:
-        if declared == STR or declared.name in NUMBERS:
+        if _is_plain(declared):
             return declared.encode(member.value)
         return text_to_bytes(declared, member.text.encode())
     except SerdeError as error:

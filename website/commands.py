@@ -40,7 +40,7 @@ def cli_page() -> str:
     """Return the page of all commands."""
     head = """# Commands
 
-All commands with their options, as `--help` shows them. [The console](../guides/console.md) shows most of them at work.
+All commands with their options, as `--help` shows them. [The command line](../guides/console.md) shows the most useful ones.
 Settings come from the option (`--log embedded:elsewhere`), else from the environment (`STREAMTOPO_LOG`), else from
 `[tool.streamtopo]` in `./pyproject.toml` (`log = "embedded:elsewhere"`), else the default is used.
 """

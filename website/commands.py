@@ -41,8 +41,8 @@ def cli_page() -> str:
     head = """# Commands
 
 All commands with their options, as `--help` shows them. [The command line](../guides/console.md) shows the most useful ones.
-Settings come from the option (`--log embedded:elsewhere`), else from the environment (`STREAMTOPO_LOG`), else from
-`[tool.streamtopo]` in `./pyproject.toml` (`log = "embedded:elsewhere"`), else the default is used.
+A command takes a setting from the option (`--log embedded:data`); without it from the environment (`STREAMTOPO_LOG`);
+without that from `[tool.streamtopo]` in `./pyproject.toml` (`log = "embedded:data"`); otherwise it takes the default.
 """
     return "\n".join([head, *(section(name, command) for name, command in commands(main))])
 

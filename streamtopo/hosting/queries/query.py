@@ -14,7 +14,7 @@ from streamtopo.hosting.queries.waiting import Retry
 from streamtopo.partitioning import partition_of
 from streamtopo.records.type_parameters import TK, T
 from streamtopo.stores import Kind, StoreSpec
-from streamtopo.stores.rows.extent import Extent
+from streamtopo.stores.rows.extent import Extent, oldest_live
 from streamtopo.stores.rows.versions import Version, as_of, latest
 from streamtopo.stores.views.key_value import Pair, after_prefix
 from streamtopo.windows import FOREVER, Windowed
@@ -139,6 +139,15 @@ class Query(Generic[TK, T]):
         first, last = _times(start, stop)
         return [pair for pair in self._windows_of(key, first, FOREVER) if pair[0].start <= last]
 
+    def kept_from(self, key: TK) -> int:
+        """Return the time, in milliseconds, before which windows that started, or sessions that ended, are removed.
+
+        It is the store's time in the partition of the key, less the retention. 0: none have been removed.
+        """
+        self._check((*_WINDOWS, Kind.SESSION), "kept_from")
+        part = self._part(self._inner_key(key))
+        return self._retry.call(lambda: oldest_live(self.spec, self._source.time(part)))
+
     def versioned(self, key: TK, as_of: int | None = None) -> Version[T] | None:
         """Return the version valid at a time, in milliseconds, within the store's history; without one, the latest."""
         self._check((Kind.VERSIONED,), "versioned")
@@ -224,8 +233,12 @@ class Query(Generic[TK, T]):
         chain = self.spec.value.decode(data)
         return latest(chain) if time is None else as_of(chain, time, self._source.time(part) - self.spec.retention)
 
+    def _inner_key(self, key: Any) -> bytes:
+        """The bytes of a key without its window."""
+        return self._encoded(None if key is None else Windowed(key, 0, 0))[: -self.spec.key.window_bytes]
+
     def _windows_of(self, key: Any, start: int, stop: int) -> list[Pair]:
-        inner = self._encoded(None if key is None else Windowed(key, 0, 0))[: -self.spec.key.window_bytes]
+        inner = self._inner_key(key)
         part, bounds = self._part(inner), ScanBounds(extent=Extent(inner, inner, start, stop))
         return self._retry.call(lambda: list(self._decoded_pairs(self._source.scan(part, bounds))))
 

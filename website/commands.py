@@ -19,7 +19,7 @@ MORE = {
     "guarantee": "../concepts/exactly-once.md",
     "idle_advance": "../concepts/time.md#idle-inputs",
     "max_ahead": "../concepts/time.md#records-from-the-future",
-    "origin_idle": "../concepts/time.md#silent-partitions",
+    "origin_idle": "../concepts/time-partitions.md#silent-partitions",
     "max_task_idle": "../concepts/time.md#inputs-that-are-empty-for-a-moment",
     "accept_changes": "../operating/upgrades.md",
     "web_token": "../operating/security.md",

@@ -66,8 +66,9 @@ def produce(topic: str, file: IO[bytes], separator: bytes | None, as_json: bool,
     "base64", "int" or "float" (8 bytes, like a topology's int and float), "bool", or "json" (a string keeps its
     quotes). "partition" and "offset" are ignored, so the output of `consume --json` can be written again.
 
-    With --app, keys and values are written in the types that APP declares for TOPIC: give numbers as decimals, text as
-    it is, and everything else as JSON. A line that does not fit is an error; neither it nor a later line is written.
+    With --app, keys and values are written in the types that APP declares for TOPIC: give numbers as decimals, text and
+    types with a serde of your own as they are, and everything else as JSON. A line that does not fit is an error;
+    neither it nor a later line is written.
 
     \b
     Examples:

@@ -108,6 +108,40 @@ def test_a_window_cannot_be_a_line_but_is_shown_in_one(run: Run, log: Log) -> No
     assert objects(run("consume", "minutes", "--app", "shop", "--json")) == [*before, before[0] | {"offset": 1}]
 
 
+def test_windows_of_a_clock_that_begins_at_zero_are_written_again(run: Run, log: Log) -> None:
+    """The bytes of such a window are text."""
+    log.append(TopicPartition("minutes", 0), Columns([b"ann" + bytes(8)], [bytes(7) + b"1"], [0], None))
+    given = run("consume", "minutes", "--app", "shop", "--json").stdout
+    assert run("produce", "minutes", "--app", "shop", "--json", given=given).stderr == ""
+    first, again = log.read(TopicPartition("minutes", 0), 0, 100).columns.keys
+    assert first == again
+
+
+PAIRS = """
+from streamtopo import Serde, StreamsBuilder
+
+def two_words(data):
+    first, second = data.decode().split(" ")
+    return first, second
+
+pairs = Serde("pairs", lambda pair: " ".join(pair).encode(), two_words)
+builder = StreamsBuilder("words")
+builder.stream("orders", key=pairs, value=pairs).to("totals")
+"""
+
+
+def test_a_serde_of_ones_own_decides_whether_a_line_fits(run: Run, log: Log, folder: Path) -> None:
+    (folder / "words.py").write_text(PAIRS)
+    assert run("produce", "orders", "--app", "words", "--key-separator", ":", given="a b:c d\n").exit_code == 0
+    assert run("produce", "orders", "--app", "words", "--json", given='{"value": "e f"}').exit_code == 0
+    result = run("produce", "orders", "--app", "words", given="one\n")
+    assert result.stderr.startswith("Error: line 1: the value does not fit: serde \"pairs\" failed on bytes b'one': ")
+    run("produce", "orders", given="one\n")
+    result = run("consume", "orders", "--app", "words")
+    assert result.stdout == "a b\tc d\nnull\te f\nnull\tone\n"
+    assert result.stderr.startswith('orders/0 offset 2: the value does not fit: serde "pairs" failed')
+
+
 def test_a_record_that_does_not_fit_is_shown_and_named(run: Run, log: Log) -> None:
     log.append(TopicPartition("orders", 0), Columns([b"ann"], [b'{"lines": 5}'], [5], None))
     result = run("consume", "orders", "--app", "shop")

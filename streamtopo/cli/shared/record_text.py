@@ -10,6 +10,7 @@ from streamtopo.cli.shared.declared_types import NUMBERS, DeclaredType, Declared
 from streamtopo.cli.shared.record_json import TopicRecord
 from streamtopo.cli.shared.tables import printable
 from streamtopo.errors import SerdeError
+from streamtopo.serdes.text import decoded
 from streamtopo.settings.times import time_text
 
 NULL = "null"
@@ -24,7 +25,7 @@ def bytes_to_text(data: bytes | None, declared: DeclaredType = None) -> str:
         if declared is not None and declared.name in NUMBERS:
             return str(declared.decode(data))
         if declared is not None and declared.inner is not None:
-            _, start, end = declared.decode(data)
+            _, start, end = decoded(declared, data)
             key = bytes_to_text(declared.inner_keys([data])[0], declared.inner)
             return f"{key} {time_text(start)}/{time_text(end)}"
     return data.decode("utf-8", "backslashreplace")

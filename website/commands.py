@@ -40,7 +40,8 @@ def cli_page() -> str:
     """Return the page of all commands."""
     head = """# Commands
 
-All commands with their options, as `--help` shows them. [The command line](../guides/console.md) shows the most useful ones.
+All commands with their options, as `--help` shows them. [The command line](../guides/console.md) shows those that you
+need most.
 A command takes a setting from the option (`--log embedded:data`); without it from the environment (`STREAMTOPO_LOG`);
 without that from `[tool.streamtopo]` in `./pyproject.toml` (`log = "embedded:data"`); otherwise it takes the default.
 """

@@ -11,7 +11,13 @@ from typing import IO
 
 import click
 
-from streamtopo.cli.shared.declared_types import DeclaredType, DeclaredTypes, text_to_bytes, types_in_app
+from streamtopo.cli.shared.declared_types import (
+    DeclaredType,
+    DeclaredTypes,
+    is_table_in_app,
+    text_to_bytes,
+    types_in_app,
+)
 from streamtopo.cli.shared.line_batches import LineBatch, read_batches
 from streamtopo.cli.shared.log_access import complete_topic, existing_topic, opened_log
 from streamtopo.cli.shared.options import log_option
@@ -81,6 +87,12 @@ def produce(topic: str, file: IO[bytes], separator: bytes | None, as_json: bool,
             _write_or_say_where(writer, lines, parse, as_json)
             advance(lines.size)
     click.echo(f'{counted(writer.written, "record")} written to "{topic}"')
+    if writer.without_key and is_table_in_app(app, topic):
+        click.echo(
+            f'{counted(writer.without_key, "record")} without a key: {app} reads "{topic}" as a table, which drops '
+            'them; write KEY:VALUE with --key-separator :, or {"key": …, "value": …} with --json',
+            err=True,
+        )
 
 
 def _json_object(types: DeclaredTypes) -> Parse:
@@ -151,6 +163,7 @@ class _Writer:
         self._topic = topic
         self._turns = count()
         self.written = 0
+        self.without_key = 0
         self.line = 0
         """Number of the current line."""
 
@@ -161,6 +174,7 @@ class _Writer:
         for number, rows in sorted(by_partition.items()):
             self._log.append(TopicPartition(self._topic.name, number), _columns(rows))
             self.written += len(rows)
+            self.without_key += sum(row.key is None for row in rows)
 
     def _partition_of(self, record: TopicRecord) -> int:
         turn = next(self._turns) if record.key is None else 0

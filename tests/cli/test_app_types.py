@@ -155,3 +155,22 @@ def test_a_topic_of_another_application_is_an_error_that_lists_the_own_ones(run:
     topics = "minutes, orders, shop-minutes-changelog, shop-totals-changelog, totals"
     said = 'neither reads nor writes "ordres"; did you mean "orders"? If not, remove --app, or give another one.'
     assert f"{said} Its topics are {topics}" in result.stderr
+
+
+def test_records_without_a_key_are_noticed_where_the_application_reads_a_table(
+    run: Run, log: Log, folder: Path
+) -> None:
+    (folder / "people.py").write_text(
+        "from streamtopo import StreamsBuilder\n"
+        "builder = StreamsBuilder('people')\n"
+        "people = builder.table('orders', key=str, value=str, name='names')\n"
+        "builder.stream('totals', key=str, value=str).join(people, lambda left, right: left + right).to('minutes')\n"
+    )
+    table = run("produce", "orders", "--app", "people", given="ann\nbob\n")
+    assert table.stdout == '2 records written to "orders"\n'
+    assert table.stderr == (
+        '2 records without a key: people reads "orders" as a table, which drops them; '
+        'write KEY:VALUE with --key-separator :, or {"key": …, "value": …} with --json\n'
+    )
+    assert not run("produce", "orders", "--app", "people", "--key-separator", ":", given="ann:Ann\n").stderr
+    assert not run("produce", "totals", "--app", "people", given="1\n").stderr

@@ -16,6 +16,7 @@ from streamtopo import StreamsBuilder, Windows
 builder = StreamsBuilder("windows")
 stream = builder.stream("in", key=str, value=str).group_by_key()
 stream.windowed_by(Windows.tumbling("1m", grace="1h")).count(name="minutes")
+builder.stream("in", key=str, value=str).filter(lambda key, value: False).group_by_key().count(name="nothing")
 """
 MINUTE = 1_700_000_000_000 // 60_000 * 60_000
 
@@ -45,6 +46,15 @@ def test_windows_are_shown_and_asked_for_by_time(run: Run) -> None:
     ]
     wrong = run("query", "windows", "minutes", "a", "--from", "noon")
     assert (wrong.exit_code, wrong.stderr.startswith("Error: 'noon' is not a time; give one in UTC")) == (1, True)
+
+
+@pytest.mark.usefixtures("windows")
+def test_a_query_without_rows_says_so(run: Run) -> None:
+    early = run("query", "windows", "minutes", "--to", "2020-01-01")
+    assert (early.exit_code, early.stdout, early.stderr) == (0, "", 'store "minutes" has no rows in this range\n')
+    empty = run("query", "windows", "nothing", "--json")
+    assert (empty.exit_code, empty.stdout, empty.stderr) == (0, "", 'store "nothing" is empty\n')
+    assert not run("query", "windows", "nothing", "--max", "0").stderr
 
 
 @pytest.mark.usefixtures("windows")

@@ -36,6 +36,16 @@ _FIRST_PAUSE = 0.1
 _ROUND_OF_CALLS = 10
 """How many times `concurrency` calls are made before there may be a commit."""
 
+_MAKES = {
+    "KSTREAM-FILTER-": "",
+    "KSTREAM-FLATMAP-": "key and value",
+    "KSTREAM-KEY-SELECT-": "key",
+    "KSTREAM-MAP-": "key and value",
+    "KSTREAM-PEEK-": "",
+}
+"""What functions return, if it is not the value: `Operator.makes` by the first part of generated names."""
+_FORWARDS_ALL = {"KSTREAM-KEY-SELECT-", "KSTREAM-MAP-", "KSTREAM-MAPVALUES-", "KSTREAM-PEEK-"}
+
 
 def _its_key(key: Any, value: Any) -> Any:
     return key
@@ -327,7 +337,8 @@ class KStream(StreamJoins[K, V]):
                 f"{self.key.name}/{self.value.name} and {other.key.name}/{other.value.name}"
             )
         node = self.graph.name("KSTREAM-MERGE-", name)
-        self.graph.process(node, (self.node, other.node), Operator(lambda _: stateless.each, stateless=True))
+        operator = Operator(lambda _: stateless.each, stateless=True, forwards_all=True)
+        self.graph.process(node, (self.node, other.node), operator)
         return replace(self, node=node, key_changed=self.key_changed or other.key_changed)
 
     @answering
@@ -551,7 +562,10 @@ class KStream(StreamJoins[K, V]):
         node = self.graph.name(prefix, name)
         used = self.graph.use_stores(node, stores)
         operator = Operator(
-            lambda bindings: bindings.process(node, supplier, fixed_key), records=True, function=supplier
+            lambda bindings: bindings.process(node, supplier, fixed_key),
+            records=True,
+            function=supplier,
+            makes="value" if fixed_key else "key and value",
         )
         return self.graph.process(node, (self.node,), operator, used)
 
@@ -560,7 +574,13 @@ class KStream(StreamJoins[K, V]):
     def _then(
         self, prefix: str, step: ChunkFunction, function: object, value: SerdeLike | None, name: str | None
     ) -> KStream:
-        operator = Operator(lambda _: step, stateless=True, function=function)
+        operator = Operator(
+            lambda _: step,
+            stateless=True,
+            function=function,
+            makes=_MAKES.get(prefix, "value"),
+            forwards_all=prefix in _FORWARDS_ALL,
+        )
         node = self.graph.process(self.graph.name(prefix, name), (self.node,), operator)
         return replace(self, node=node, value=next_serde(value, self.value))
 

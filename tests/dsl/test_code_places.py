@@ -185,7 +185,8 @@ def test_a_value_of_a_wrong_type_names_the_step_that_made_it() -> None:
 
     said = f"it is made by KSTREAM-MERGE-0000000005 (lambda, test_code_places.py:{line_of(joined) + 2}); the record's"
     assert said in failure(joined)
-    wrong = failure(lambda orders: orders.group_by_key().aggregate(list, lambda key, value, row: 5, value=list))
+    five: Any = lambda key, value, row: 5  # noqa: E731
+    wrong = failure(lambda orders: orders.group_by_key().aggregate(list, five, value=list))
     assert "aggregate" in wrong.lower()
     assert "it is made by" not in wrong
 
@@ -197,7 +198,8 @@ def test_a_key_of_a_wrong_type_names_the_step_that_made_it() -> None:
 
 def test_bytes_used_as_something_else_name_the_source_without_a_type() -> None:
     builder = StreamsBuilder("orders")
-    builder.stream("in").map_values(lambda order: order["amount"]).to("out")
+    orders: Any = builder.stream("in")
+    orders.map_values(lambda order: order["amount"]).to("out")
     driver = Driver(builder)
     with pytest.raises(
         StepError, match=r"SOURCE-0000000000 \(reads in, .*\) gives bytes, as it declares no type; give"

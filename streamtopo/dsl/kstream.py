@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, overload
 
 from streamtopo.dsl.deduplicate import deduplicated
-from streamtopo.dsl.graph import Graph, next_serde, shown
+from streamtopo.dsl.graph import Graph, next_serde, shown, stateless_operator
 from streamtopo.dsl.grouped import KGroupedStream
 from streamtopo.dsl.joins.stream_joins import StreamJoins
 from streamtopo.dsl.ktable import KTable, table_of, versioned_table_of
@@ -35,16 +35,6 @@ _FIRST_PAUSE = 0.1
 """Seconds before a call is tried again for the first time."""
 _ROUND_OF_CALLS = 10
 """How many times `concurrency` calls are made before there may be a commit."""
-
-_MAKES = {
-    "KSTREAM-FILTER-": "",
-    "KSTREAM-FLATMAP-": "key and value",
-    "KSTREAM-KEY-SELECT-": "key",
-    "KSTREAM-MAP-": "key and value",
-    "KSTREAM-PEEK-": "",
-}
-"""What functions return, if it is not the value: `Operator.makes` by the first part of generated names."""
-_FORWARDS_ALL = {"KSTREAM-KEY-SELECT-", "KSTREAM-MAP-", "KSTREAM-MAPVALUES-", "KSTREAM-PEEK-"}
 
 
 def _its_key(key: Any, value: Any) -> Any:
@@ -574,13 +564,7 @@ class KStream(StreamJoins[K, V]):
     def _then(
         self, prefix: str, step: ChunkFunction, function: object, value: SerdeLike | None, name: str | None
     ) -> KStream:
-        operator = Operator(
-            lambda _: step,
-            stateless=True,
-            function=function,
-            makes=_MAKES.get(prefix, "value"),
-            forwards_all=prefix in _FORWARDS_ALL,
-        )
+        operator = stateless_operator(prefix, step, function)
         node = self.graph.process(self.graph.name(prefix, name), (self.node,), operator)
         return replace(self, node=node, value=next_serde(value, self.value))
 

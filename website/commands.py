@@ -104,4 +104,4 @@ def options_table() -> str:
             row = f"| `{option.opts[0]}` | {default(option)} | {meaning(option)}{more} |"
             lines[option.name in keywords].append(row)
     head = ["| option | default | |", "|---|---|---|"]
-    return "\n".join([*head, *lines[True], "", "Of the command only:", "", *head, *lines[False]])
+    return "\n".join([*head, *lines[True], "", "These options only exist for the command:", "", *head, *lines[False]])

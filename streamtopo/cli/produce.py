@@ -82,7 +82,8 @@ def produce(topic: str, file: IO[bytes], separator: bytes | None, as_json: bool,
         raise click.UsageError("with --json, the key is part of the object; remove --key-separator")
     types = types_in_app(app, topic)
     with opened_log(log) as target, _progress(file) as advance:
-        writer = _Writer(target, existing_topic(target, log, topic, to_write=True), getattr(file, "name", ""))
+        found = existing_topic(target, log, topic, to_write=True)
+        writer = _Writer(target, found, types.key, getattr(file, "name", ""))
         parse = _json_object(types) if as_json else _keyed(separator, types) if separator else _value(types)
         for lines in read_batches(file):
             _write_or_say_where(writer, lines, parse, as_json)
@@ -159,9 +160,10 @@ def _write(writer: _Writer, lines: LineBatch, parse: Parse, skip_blank: bool) ->
 
 
 class _Writer:
-    def __init__(self, log: Log, topic: Topic, file: str) -> None:
+    def __init__(self, log: Log, topic: Topic, key_type: DeclaredType, file: str) -> None:
         self._log = log
         self._topic = topic
+        self._key_type = key_type
         self._file = file
         self._turns = count()
         self.written = 0
@@ -187,7 +189,8 @@ class _Writer:
 
     def _partition_of(self, record: TopicRecord) -> int:
         turn = next(self._turns) if record.key is None else 0
-        return partition_of(record.key, self._topic.partitions, turn)
+        (key,) = [record.key] if self._key_type is None else self._key_type.inner_keys([record.key])
+        return partition_of(key, self._topic.partitions, turn)
 
 
 def _columns(rows: list[TopicRecord]) -> Columns:

@@ -87,14 +87,16 @@ class Poller:
             time.sleep(self._pause)
 
 
-Failure = Callable[[], BaseException | None]
+CurrentFailure = Callable[[], BaseException | None]
 """The error that the engine of this process failed with."""
 
 
 class Retry:
     """Repeats a refused query when tasks have moved, for as long as it may wait; not if the engine has failed."""
 
-    def __init__(self, changes: Poller | None = None, wait: Duration = 0, failure: Failure = lambda: None) -> None:
+    def __init__(
+        self, changes: Poller | None = None, wait: Duration = 0, failure: CurrentFailure = lambda: None
+    ) -> None:
         self._changes = changes
         self._seconds = milliseconds(wait) / 1000
         self._failure = failure

@@ -14,7 +14,7 @@ from streamtopo.hosting.peers.protocol import answer_bytes
 from streamtopo.hosting.queries.async_query import AsyncQuery
 from streamtopo.hosting.queries.local_rows import LocalRows
 from streamtopo.hosting.queries.query import Query
-from streamtopo.hosting.queries.waiting import Failure, Poller, Retry
+from streamtopo.hosting.queries.waiting import CurrentFailure, Poller, Retry
 
 logger = logging.getLogger("streamtopo")
 
@@ -34,7 +34,7 @@ class Stores:
         *,
         address: str = "",
         token: str | None = None,
-        failure: Failure = lambda: None,
+        failure: CurrentFailure = lambda: None,
     ) -> None:
         self.plan = plan
         self._failure = failure

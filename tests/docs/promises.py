@@ -19,8 +19,8 @@ This page lists what streamtopo promises, and the tests that prove it on each lo
 - **missing**: we believe it is true, but no test shows it.
 - *does not apply*: the notes below the table say why.
 
-The column *engine* has tests of the engine on a log in memory. This code is the same for all logs. The other tests use real
-files, real processes, and a real broker.
+The column *engine* has tests of the engine on a log in memory. This code is the same for all logs. The other tests use
+real files, real processes, and a real broker.
 
 [Exactly once](concepts/exactly-once.md), [time](concepts/time.md), [errors](operating/errors.md) and [changing an
 application](operating/upgrades.md) explain what the promises mean. This page is made from

@@ -81,7 +81,7 @@ def produce(topic: str, file: IO[bytes], separator: bytes | None, as_json: bool,
         raise click.UsageError("with --json, the key is part of the object; remove --key-separator")
     types = types_in_app(app, topic)
     with opened_log(log) as target, _progress(file) as advance:
-        writer = _Writer(target, existing_topic(target, log, topic, to_write=True))
+        writer = _Writer(target, existing_topic(target, log, topic, to_write=True), types.key)
         parse = _json_object(types) if as_json else _keyed(separator, types) if separator else _value(types)
         for lines in read_batches(file):
             _write_or_say_where(writer, lines, parse, as_json)
@@ -158,9 +158,10 @@ def _write(writer: _Writer, lines: LineBatch, parse: Parse, skip_blank: bool) ->
 
 
 class _Writer:
-    def __init__(self, log: Log, topic: Topic) -> None:
+    def __init__(self, log: Log, topic: Topic, key_type: DeclaredType) -> None:
         self._log = log
         self._topic = topic
+        self._key_type = key_type
         self._turns = count()
         self.written = 0
         self.without_key = 0
@@ -178,7 +179,8 @@ class _Writer:
 
     def _partition_of(self, record: TopicRecord) -> int:
         turn = next(self._turns) if record.key is None else 0
-        return partition_of(record.key, self._topic.partitions, turn)
+        (key,) = [record.key] if self._key_type is None else self._key_type.inner_keys([record.key])
+        return partition_of(key, self._topic.partitions, turn)
 
 
 def _columns(rows: list[TopicRecord]) -> Columns:

@@ -34,7 +34,9 @@ class WorkerConfig:
     """Durations are in milliseconds, sizes in bytes. The descriptions are those of `--help`."""
 
     state_dir: str = text(".streamtopo/state", "Directory of the stores, with a subdirectory for each application.")
-    commit_interval: int = duration("100ms", "Time between commits under load. Workers that have caught up commit sooner.")
+    commit_interval: int = duration(
+        "100ms", "Time between commits under load. Workers that have caught up commit sooner."
+    )
     commit_pause: int = duration("1ms", "Minimum pause between commits of workers that have caught up.")
     cache: int = bytes_size("10MB", "Size of the record cache of a worker. 0: send every update.")
     memory: int = bytes_size("256MB", "Memory limit for all stores of a process together.")
@@ -77,7 +79,9 @@ class WorkerConfig:
     keep_deletions: int = duration(
         "0ms", "How long new changelogs keep deletions. 0: 10 minutes (embedded), or the Kafka cluster's setting."
     )
-    close_timeout: int = duration("30s", "How long the last commit may take after a signal. After that, the worker exits without it.")
+    close_timeout: int = duration(
+        "30s", "How long the last commit may take after a signal. After that, the worker exits without it."
+    )
 
     @property
     def row_memory(self) -> int:

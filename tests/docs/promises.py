@@ -13,7 +13,8 @@ DECLARED: dict[str, Any] = tomllib.loads((TESTS / "promises.toml").read_text())
 LOGS = {"engine": "engine", "embedded": "embedded log", "kafka": "Kafka"}
 BEGIN = """# Promises
 
-This page lists what streamtopo promises, and the tests that prove it on each log. The tests run in CI before every change.
+This page lists what streamtopo promises, and the tests that prove it on each log. The tests run in CI before every
+change.
 
 - **proven**: there are tests. Each number is a link to one; hover over it to see its name.
 - **missing**: we believe it is true, but no test shows it.

@@ -21,7 +21,7 @@ from streamtopo.spark.source.writer import LogWriter
 
 
 def register(spark: SparkSession) -> None:
-    """Register the data source: the session then knows `format("streamtopo")`."""
+    """Register the data source, for `format("streamtopo")` in this session."""
     spark.dataSource.register(LogSource)
 
 

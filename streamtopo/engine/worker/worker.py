@@ -181,7 +181,7 @@ class Worker:
     # -- one turn
 
     def run_once(self, timeout: float = 0.0) -> bool:
-        """Do one turn of work. True if something was read, restored, processed or committed: there may be more to do."""
+        """Do one turn of work. True if something was read, restored, processed or committed: there may be more."""
         self._metrics.begin()
         try:
             with self._all_or_nothing():

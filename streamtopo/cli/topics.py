@@ -48,7 +48,7 @@ def list_topics(log: str, as_json: bool) -> None:
 
     \b
     Examples:
-      streamtopo topics list --log embedded:elsewhere
+      streamtopo topics list --log embedded:data
       streamtopo topics list --json
     """
     with opened_log_or_empty(log) as source:
@@ -89,7 +89,7 @@ config_option = click.option(
 def create(names: tuple[str, ...], partitions: int, config: dict[str, str], log: str) -> None:
     """Create each topic NAME, and the log if it does not exist.
 
-    If a topic exists and is the same, nothing is changed.
+    If a topic already exists with the same partitions and settings, nothing changes.
 
     \b
     Examples:
@@ -142,12 +142,12 @@ def _partition_range(log: Log, partition: TopicPartition) -> dict[str, int]:
 def verify(context: click.Context, names: tuple[str, ...], log: str, as_json: bool) -> None:
     """Read all records, and list the damaged ones.
 
-    All records of the embedded log are read, or only those of the topics NAME. The exit code is 1 if any are damaged.
+    Read all records of the embedded log, or only those of the topics NAME. The exit code is 1 if any are damaged.
     Workers may run at the same time. A Kafka cluster verifies its records itself.
 
     \b
     Examples:
-      streamtopo topics verify --log embedded:elsewhere
+      streamtopo topics verify --log embedded:data
       streamtopo topics verify sentences word-counts --json
     """
     directory = _embedded(log, "verified", "verifies its records")
@@ -193,8 +193,8 @@ def _summary(found: Verified) -> str:
 def delete(names: tuple[str, ...], log: str) -> None:
     """Delete each topic NAME with its records.
 
-    The positions of groups in it are deleted, too. There is no confirmation. First stop the workers that read or write
-    it. If one of the topics does not exist, none is deleted.
+    The positions of groups in them are deleted, too. The command does not ask for confirmation. First stop the workers
+    that read or write the topics. If one of the topics does not exist, none is deleted.
 
     \b
     Example:
@@ -252,8 +252,8 @@ def compact(names: tuple[str, ...], wipe: bool, log: str) -> None:
 def plan(app: str, log: str, as_json: bool, **options: Any) -> None:
     """Show the topics that APP needs, and whether they exist.
 
-    A worker creates the internal topics when it starts. It creates the others, too, on the embedded log, or with
-    --create-topics. Give this command the same options and settings as the worker.
+    A worker creates the internal topics when it starts. On the embedded log, or with --create-topics, it also creates
+    the other topics. Give this command the same options and settings as the worker.
 
     \b
     Examples:

@@ -16,7 +16,7 @@ from streamtopo.spark.topics.opening import topics_of
 from streamtopo.spark.topics.topics import Extent, Topics
 from streamtopo.spark.topics.typed import latest, typed
 
-_JSON = {"ignoreNullFields": "false"}
+_JSON = {"ignoreNullFields": "false", "timeZone": "UTC"}
 
 
 def sink_for(spark: SparkSession, rollup: Rollup, log: str, into: str) -> Sink:

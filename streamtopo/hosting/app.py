@@ -14,6 +14,7 @@ from streamtopo.engine.plan import Plan
 from streamtopo.engine.processes.pool import Pool
 from streamtopo.engine.worker.worker import Worker
 from streamtopo.errors import LogError, StreamtopoError
+from streamtopo.hosting.announcement import Announcement
 from streamtopo.hosting.consumer import POLL_INTERVAL, AsyncRecords, Consumed, TopicTail, tail_of
 from streamtopo.hosting.engines.engine import Engine
 from streamtopo.hosting.engines.factory import HostSettings, WorkerFactory
@@ -48,6 +49,9 @@ class HostedApp:
         self._producer: Producer | None = None
         self._lifecycle = Lifecycle(settings.on_state_change)
         self._factory = WorkerFactory(topology, log, config, settings, self._lifecycle)
+        self._lifecycle.add_listener(
+            Announcement(topology.application_id, self._factory.place, self._current_plan, self.metrics)
+        )
         self._pollers: dict[str, Poller] = {}
         """The pollers by topic."""
         self._thread_engine = ThreadEngine(self._create_worker, self._lifecycle, settings.on_uncaught)
@@ -62,6 +66,11 @@ class HostedApp:
             address=settings.address,
             token=settings.token,
         )
+
+    def __repr__(self) -> str:
+        name, metrics = self.topology.application_id, self.metrics()
+        tasks = f" with {len(metrics.tasks)} tasks" if metrics else ""
+        return f"{type(self).__name__}({name}: {self.state.value}{tasks}; {self._factory.place})"
 
     # -- state
 

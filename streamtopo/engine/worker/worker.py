@@ -128,6 +128,10 @@ class Worker:
         )
         self._repartitions = RepartitionTopics(topology, self.log, self._tasks, self.config, settings)
 
+    def __repr__(self) -> str:
+        tasks = f"{len(self.tasks)} of {sum(self.plan.tasks)} tasks running"
+        return f"Worker({self._rejections.application}: {tasks}{', stopping' if self.stopping else ''})"
+
     @property
     def tasks(self) -> dict[TaskId, Task]:
         """The tasks that are restored and running."""

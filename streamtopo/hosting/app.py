@@ -65,6 +65,7 @@ class HostedApp:
             self._factory.group_state,
             address=settings.address,
             token=settings.token,
+            failure=lambda: self.error,
         )
 
     def __repr__(self) -> str:

@@ -41,6 +41,12 @@ from streamtopo.wall_clock import steady_clock, wall_clock
 
 logger = logging.getLogger("streamtopo")
 
+
+def _shown(worker: Worker) -> str:
+    name, ending = worker._rejections.application, ", stopping" if worker.stopping else ""
+    return f"Worker({name}: {len(worker.tasks)} of {sum(worker.plan.tasks)} tasks running{ending})"
+
+
 _POLL_CHUNKS = 4
 """How many chunks are read at a time: partitions share them, and small shares would make small chunks."""
 
@@ -128,9 +134,7 @@ class Worker:
         )
         self._repartitions = RepartitionTopics(topology, self.log, self._tasks, self.config, settings)
 
-    def __repr__(self) -> str:
-        tasks = f"{len(self.tasks)} of {sum(self.plan.tasks)} tasks running"
-        return f"Worker({self._rejections.application}: {tasks}{', stopping' if self.stopping else ''})"
+    __repr__ = _shown
 
     @property
     def tasks(self) -> dict[TaskId, Task]:

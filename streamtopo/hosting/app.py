@@ -14,7 +14,6 @@ from streamtopo.engine.plan import Plan
 from streamtopo.engine.processes.pool import Pool
 from streamtopo.engine.worker.worker import Worker
 from streamtopo.errors import LogError, StreamtopoError
-from streamtopo.hosting.announcement import Announcement
 from streamtopo.hosting.consumer import POLL_INTERVAL, AsyncRecords, Consumed, TopicTail, tail_of
 from streamtopo.hosting.engines.engine import Engine
 from streamtopo.hosting.engines.factory import HostSettings, WorkerFactory
@@ -26,6 +25,7 @@ from streamtopo.hosting.queries.async_query import AsyncQuery
 from streamtopo.hosting.queries.query import Query
 from streamtopo.hosting.queries.waiting import Poller
 from streamtopo.hosting.sources.stores import Stores
+from streamtopo.hosting.task_notice import TaskNotice
 from streamtopo.logs import Log
 from streamtopo.records import Headers
 from streamtopo.serdes import SerdeLike
@@ -50,7 +50,7 @@ class HostedApp:
         self._lifecycle = Lifecycle(settings.on_state_change)
         self._factory = WorkerFactory(topology, log, config, settings, self._lifecycle)
         self._lifecycle.add_listener(
-            Announcement(topology.application_id, self._factory.place, self._current_plan, self.metrics)
+            TaskNotice(topology.application_id, self._factory.place, self._current_plan, self.metrics)
         )
         self._pollers: dict[str, Poller] = {}
         """The pollers by topic."""

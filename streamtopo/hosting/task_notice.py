@@ -12,7 +12,7 @@ from streamtopo.hosting.engines.lifecycle import AppState
 logger = logging.getLogger("streamtopo")
 
 
-class Announcement:
+class TaskNotice:
     """A listener of the state: one line when the app is running, and again if the number of its tasks changes."""
 
     def __init__(

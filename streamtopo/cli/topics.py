@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -35,7 +37,7 @@ topic_argument = click.argument("topic", metavar="NAME", shell_complete=complete
 
 @click.group(cls=Commands)
 def topics() -> None:
-    """List, create, describe, verify, delete and plan topics."""
+    """List, create, describe, verify, compact, delete and plan topics."""
 
 
 @topics.command("list")
@@ -148,14 +150,7 @@ def verify(context: click.Context, names: tuple[str, ...], log: str, as_json: bo
       streamtopo topics verify --log embedded:data
       streamtopo topics verify sentences word-counts --json
     """
-    directory = directory_of(log)
-    if directory is None:
-        raise LogError(
-            f'only an embedded log can be verified (--log embedded:DIRECTORY), not "{shown_log(log)}"; a Kafka cluster '
-            "verifies its records itself"
-        )
-    if not log_exists(log):
-        raise LogError(f"{no_log_message(log)}; check --log")
+    directory = _embedded(log, "verified", "verifies its records")
     from streamtopo.logs.embedded.storage.verification import verify as verify_log
 
     found = verify_log(directory, names)
@@ -168,6 +163,19 @@ def verify(context: click.Context, names: tuple[str, ...], log: str, as_json: bo
         click.echo(_summary(found), err=bool(found.damages))
     if found.damages:
         context.exit(FAILED)
+
+
+def _embedded(log: str, done: str, does: str) -> Path:
+    """The directory of an existing embedded log; LogError for others."""
+    directory = directory_of(log)
+    if directory is None:
+        raise LogError(
+            f'only an embedded log can be {done} (--log embedded:DIRECTORY), not "{shown_log(log)}"; a Kafka cluster '
+            f"{does} itself"
+        )
+    if not log_exists(log):
+        raise LogError(f"{no_log_message(log)}; check --log")
+    return directory
 
 
 def _summary(found: Verified) -> str:
@@ -198,6 +206,40 @@ def delete(names: tuple[str, ...], log: str) -> None:
         for name in dict.fromkeys(names):
             target.delete(name)
             click.echo(f'topic "{name}" deleted from {shown_log(log)}')
+
+
+@topics.command()
+@click.argument("names", metavar="NAME...", nargs=-1, required=True, shell_complete=complete_topic)
+@click.option("--wipe", is_flag=True, help="Also remove the bytes of deleted records from the log's files.")
+@log_option
+def compact(names: tuple[str, ...], wipe: bool, log: str) -> None:
+    """Compact each topic NAME now: keep only the last record of each key.
+
+    Workers compact topics with cleanup.policy=compact from time to time, so that this is only needed if it must be done
+    now. A deletion (a null) stays for the topic's delete.retention.ms: its key is gone after another compaction. A
+    Kafka cluster compacts its topics itself.
+
+    With --wipe, the file of the log is written again. This needs as much free space as the log has. First stop the
+    workers, which could not commit meanwhile.
+
+    \b
+    Example:
+      streamtopo topics compact profiles shop-profiles-changelog --wipe
+    """
+    from streamtopo.logs.embedded import EmbeddedLog
+
+    directory = _embedded(log, "compacted", "compacts its topics")
+    with closing(EmbeddedLog(directory)) as target:
+        known = [existing_topic(target, log, name) for name in names]
+        for topic in known:
+            if "compact" not in topic.config.get("cleanup.policy", ""):
+                raise LogError(f'topic "{topic.name}" is not compacted: it has no cleanup.policy=compact')
+        for topic in known:
+            for number in range(topic.partitions):
+                target.compact(TopicPartition(topic.name, number))
+            click.echo(f'topic "{topic.name}" compacted')
+        if wipe:
+            target.wipe()
 
 
 @topics.command()

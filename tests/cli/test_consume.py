@@ -297,3 +297,10 @@ def test_records_are_a_table_on_a_terminal(start: Start, log: Log) -> None:
         ["0", "1", "null", "c"],
         ["1", "1", "evil", "\\x1b[2J[bold]"],
     ]
+
+
+@pytest.mark.usefixtures("log")
+def test_a_narrow_terminal_shows_keys_and_values(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    lines = [line.split() for line in on_terminal(start, "consume", "t")]
+    assert lines == [["key", "value"], ["k", "a"], ["k", "b"], ["null", "c"]]

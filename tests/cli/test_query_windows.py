@@ -25,7 +25,7 @@ MINUTE = 1_700_000_000_000 // 60_000 * 60_000
 def windows(folder: Path, log: Log) -> None:
     (folder / "windows.py").write_text(WINDOWS)
     log.create(Topic("in", 1))
-    for key, minute in (("a", 0), ("a", 1), ("evil\x1b[2J", 1)):
+    for key, minute in (("a", 0), ("a", 1), ("evil\x1b[2J", 1), ("鍵\n", 1)):
         place = TopicPartition("in", 0)
         log.append(place, Columns([key.encode()], [b"x"], [MINUTE + 60_000 * minute], None))
     worker = Worker("windows", log, max_ahead="none")
@@ -64,4 +64,11 @@ def test_rows_are_a_table_on_a_terminal(start: Start) -> None:
         "a            2023-11-14T22:13:00Z  2023-11-14T22:14:00Z  1",
         "a            2023-11-14T22:14:00Z  2023-11-14T22:15:00Z  1",
         "evil\\x1b[2J  2023-11-14T22:14:00Z  2023-11-14T22:15:00Z  1",
+        "鍵\\n         2023-11-14T22:14:00Z  2023-11-14T22:15:00Z  1",
     ]
+
+
+@pytest.mark.usefixtures("windows")
+def test_a_pipe_gets_keys_as_they_are(run: Run) -> None:
+    evil = "evil\x1b[2J\t2023-11-14T22:14:00Z\t2023-11-14T22:15:00Z\t1\n"
+    assert run("query", "windows", "minutes", "evil\x1b[2J").stdout == evil

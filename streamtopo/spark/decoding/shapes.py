@@ -23,6 +23,7 @@ from streamtopo.spark.decoding.scalars import Fill, Unheld, all_are, scalar_of
 from streamtopo.spark.decoding.variants import texts
 
 _ABSENT = object()
+_ARRAYS = (list, set, frozenset, tuple)
 
 
 class Shape(NamedTuple):
@@ -47,15 +48,12 @@ def shape_of(kind: Any, inside: tuple[Any, ...] = ()) -> Shape:
     if origin in (Union, UnionType):
         members = [member for member in arguments if member is not NoneType]
         return _optional(shape_of(members[0], inside)) if len(members) == 1 else _variant(kind)
-    if origin in (list, set, frozenset, tuple):
-        items = set(arguments or (Any,)) - {Ellipsis}
-        if len(items) > 1:
-            return _row(kind, [shape_of(argument, inside) for argument in arguments])
-        return _array(kind, origin, shape_of(items.pop(), inside))
-    if origin is dict and arguments:
-        return _map(kind, arguments[0], shape_of(arguments[1], inside))
-    if kind in (Any, object, dict):
-        return _variant(kind)
+    if origin in _ARRAYS or (origin is dict and arguments):
+        return _collection(kind, origin, arguments or (Any,), inside)
+    return _variant(kind) if kind in (Any, object, dict) else _single(kind, inside)
+
+
+def _single(kind: Any, inside: tuple[Any, ...]) -> Shape:
     if (scalar := scalar_of(kind)) is not None:
         return _shape(scalar.spark, scalar.of_values, scalar.of_json or _by_serde(kind, scalar.of_values))
     if members := members_of(kind):
@@ -129,6 +127,15 @@ def _choice(kind: Any, members: list[Any]) -> Shape:
 
 
 # -- collections
+
+
+def _collection(kind: Any, origin: type, arguments: tuple[Any, ...], inside: tuple[Any, ...]) -> Shape:
+    if origin is dict:
+        return _map(kind, arguments[0], shape_of(arguments[1], inside))
+    items = set(arguments) - {Ellipsis}
+    if len(items) > 1:
+        return _row(kind, [shape_of(argument, inside) for argument in arguments])
+    return _array(kind, origin, shape_of(items.pop(), inside))
 
 
 def _array(kind: Any, origin: type, item: Shape) -> Shape:

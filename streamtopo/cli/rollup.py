@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from streamtopo.cli.shared.options import log_option
+from streamtopo.cli.shared.options import SparkOptions, log_option, spark_options
 from streamtopo.cli.shared.parsing import parsed
 from streamtopo.cli.shared.tables import counted
 from streamtopo.settings.times import time_of
@@ -31,7 +31,7 @@ class RollupOptions(NamedTuple):
 @click.argument("names", nargs=-1, metavar="[ROLLUP]...")
 @log_option
 @click.option("--out", metavar="DIR", default="rollups", show_default=True, help="Directory of the tables.")
-@click.option("--master", metavar="URL", default="local[*]", show_default=True, help="Spark master to run on.")
+@spark_options
 @click.option(
     "--since",
     callback=parsed(time_of),
@@ -58,13 +58,13 @@ class RollupOptions(NamedTuple):
     help="Also write each commit, exactly once, to topic:NAME, sqlite:FILE or postgresql://USER@HOST/DATABASE.",
 )
 @click.option("--report", metavar="FILE", help="Draw the tables into a single, self-contained HTML file.")
-def rollup(app: str, names: Sequence[str], log: str, out: str, master: str, **options: Any) -> None:
+def rollup(app: str, names: Sequence[str], log: str, out: str, session: SparkOptions, **options: Any) -> None:
     """Update the tables that APP declares, with Spark.
 
-    All tables are updated, or only those with the names ROLLUP. Rollups are declared with @rollup in the application's
-    module, or in a module "rollups" in its package. Each run reads only new records. If a rollup does not say how to
-    merge rows, the time spans with new records are computed again. A table is a directory of Parquet files that are
-    listed in a manifest; a run that is killed leaves the table unchanged.
+    Update all tables, or only those with the names ROLLUP. Declare rollups with @rollup in the application's
+    module, or in a module "rollups" of its package. Each run reads only new records. If a rollup does not say how to
+    merge rows, the time spans with new records are computed again. A table is a directory of Parquet files and a
+    manifest that lists them. If a run is killed, the table does not change.
 
     \b
     Examples:
@@ -83,7 +83,7 @@ def rollup(app: str, names: Sequence[str], log: str, out: str, master: str, **op
     declared = [resolved(one, topology) for one in chosen(app, names, Rollup)]
     _check(choices, [one.name for one in declared])
     views = views_of(app, [one.name for one in declared])
-    with spark_for(f"streamtopo rollup {app}", master, log) as spark:
+    with spark_for(f"streamtopo rollup {app}", session, log) as spark:
         from streamtopo.spark.reports.report import write_report
         from streamtopo.spark.rollups.queries import Query, queried
         from streamtopo.spark.rollups.rollups import Run, commits

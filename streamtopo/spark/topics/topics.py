@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType
 
 from streamtopo.logs.embedded.arrow_log import LEAST, MOST, ArrowLog, Slice, TimestampRange
 from streamtopo.records import TopicPartition
+from streamtopo.settings.times import time_text
 from streamtopo.spark.source.columns import SCHEMA
 from streamtopo.spark.source.source import register
 from streamtopo.spark.topics.typed import Types, path_of
@@ -31,6 +32,8 @@ Span = tuple[int, int]
 COLUMNS = StructType([field for field in SCHEMA.fields if field.name not in ("headers", "topic")])
 """The columns that are read unless more are needed: headers and topics take time."""
 EVERYTHING, AS_BYTES = TimestampRange(), Types()
+_FIRST = -62_135_596_800_000
+"""The year 1, the first that is written as a time."""
 
 
 class Topics(Protocol):
@@ -108,9 +111,9 @@ class EmbeddedTopics:
             "partitions": ",".join(starts),
         }
         if times.first > LEAST:
-            options["startingTimestamp"] = str(times.first)
+            options["startingTimestamp"] = time_text(max(times.first, _FIRST))
         if times.last < MOST:
-            options["endingTimestamp"] = str(times.last + 1)
+            options["endingTimestamp"] = time_text(times.last + 1)
         reader = self._spark.read.format("streamtopo").options(path=self._path, topic=topic, **types.options)
         reader = reader.schema(types.schema(SCHEMA if whole else COLUMNS))
         return types.shown(reader.options(**options).load() if spans else reader.load().where(F.lit(False)))

@@ -14,6 +14,7 @@ from pyspark.sql.types import StructType
 from streamtopo.errors import LogError
 from streamtopo.logs.embedded.arrow_log import ArrowLog
 from streamtopo.logs.embedded.storage.statements import PartitionExtent
+from streamtopo.spark.decoding.decoding import decoding_of
 from streamtopo.spark.source import columns
 from streamtopo.spark.source.filters import EVERYTHING
 from streamtopo.spark.source.options import Asked, Offsets, asked
@@ -44,7 +45,8 @@ class LogSource(DataSource):
         return "streamtopo"
 
     def schema(self) -> StructType:
-        return columns.SCHEMA
+        serdes = self._asked.serdes
+        return columns.SCHEMA if serdes is None else decoding_of(serdes).schema(columns.SCHEMA)
 
     def reader(self, schema: StructType) -> LogReader:
         return LogReader(self._asked, schema, self._extents)
@@ -63,9 +65,8 @@ class LogReader(DataSourceReader):
     """Spark hands filters to it since 4.1, and never the columns that are needed: these are in the schema."""
 
     def __init__(self, asked: Asked, schema: StructType, loaded: Extents) -> None:
-        columns.check(schema)
         self._asked = asked
-        self._names = schema.fieldNames()
+        self._names = columns.asked(schema, asked.serdes)
         self._loaded = loaded
         self._bounds = EVERYTHING
 

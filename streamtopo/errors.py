@@ -19,6 +19,9 @@ class TopologyError(StreamtopoError):
 class SerdeError(StreamtopoError):
     """A value does not have its declared type, or bytes cannot be decoded as the declared type."""
 
+    misfit = ""
+    """"key" or "value" if a step made one that does not have the type declared before."""
+
 
 class ConfigError(StreamtopoError):
     """An option does not exist, or its value is invalid."""
@@ -29,7 +32,7 @@ class PartitionError(StreamtopoError):
 
 
 class FingerprintError(StreamtopoError):
-    """The topology changed so that its existing state would be lost or misread."""
+    """With this change of the topology, its existing state would be lost or read in a wrong way."""
 
 
 class LogError(StreamtopoError):
@@ -41,7 +44,7 @@ class CommitsRefused(LogError):
 
 
 class RecordTooLarge(LogError):
-    """A record, or several sent together, are larger than the log accepts."""
+    """A record, or several records sent together, are larger than the log accepts."""
 
     def __init__(self, message: str, topic: str) -> None:
         super().__init__(message)
@@ -49,7 +52,7 @@ class RecordTooLarge(LogError):
 
 
 class LogDamaged(LogError):
-    """The files of the log are damaged: they are not as they were written."""
+    """The files of the log are damaged."""
 
     def __init__(self, message: str, problem: str = "") -> None:
         super().__init__(message)
@@ -65,7 +68,7 @@ class StoreError(StreamtopoError):
 
 
 class StoreFailed(StoreError):
-    """The disk of a state store failed, or its files are damaged. The record being processed is not the cause."""
+    """The disk of a state store failed, or its files are damaged. The current record is not the cause."""
 
 
 class StoreInUse(StoreError):
@@ -78,7 +81,7 @@ Stage = Literal["decode", "step", "produce"]
 
 @dataclass(frozen=True)
 class FailedRecord:
-    """What a node failed to process, and why: a record, with its bytes as in the log, or a call without a record."""
+    """A record that a node could not process, with its bytes as in the log; or a call without a record."""
 
     node: str
     cause: BaseException
@@ -95,9 +98,12 @@ class FailedRecord:
     """What was called if there is no record, such as "the punctuation at stream time 20"."""
     stage: Stage = "step"
     attempts: int = 1
-    """How often it was tried so far."""
+    """How often it has been tried."""
     code_place: str = ""
-    """Where the user's program makes the node, such as "to_cents, orders.py:31"."""
+    """The node for people: the topic that it reads or writes, and where the user's program makes it, such as
+    "to_cents, orders.py:31" or "writes totals, orders.py:35"."""
+    hint: str = ""
+    """What may help: the step that made a value of a wrong type, for example."""
 
     @property
     def place(self) -> str:
@@ -108,7 +114,7 @@ class FailedRecord:
 
     @property
     def step(self) -> str:
-        """The node and its place in the user's program."""
+        """The node, its topic, and its place in the user's program."""
         return f'step "{self.node}"' + (f" ({self.code_place})" if self.code_place else "")
 
     @property
@@ -124,13 +130,13 @@ class StepError(StreamtopoError):
         reason = safely(str if isinstance(failed.cause, StreamtopoError) else repr, failed.cause)
         key = "" if failed.key is None else f"the record's key is {_text(failed.key):.80}"
         message = f"{failed.step} failed on {failed.place}: {reason}"
-        super().__init__("; ".join(filter(None, [message, key, hint])))
+        super().__init__("; ".join(filter(None, [message, failed.hint, key, hint])))
         self.failed = failed
         self.__cause__ = failed.cause
 
 
 class UnitWarning(UserWarning):
-    """A short duration without a unit, such as 60, which is milliseconds: perhaps seconds were meant."""
+    """A short duration without a unit, such as 60, means milliseconds. Perhaps you mean seconds."""
 
 
 def faults() -> tuple[type[Exception], ...]:

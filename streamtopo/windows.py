@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import ABCMeta, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -10,6 +10,7 @@ from itertools import repeat
 from typing import Generic, NamedTuple, Self
 
 from streamtopo.errors import TopologyError
+from streamtopo.hints import hinted, hinted_class
 from streamtopo.records.type_parameters import K
 from streamtopo.settings.durations import Duration, described_milliseconds
 
@@ -29,11 +30,17 @@ windowed = partial(tuple.__new__, Windowed)
 """Makes a Windowed faster than its constructor, which is written in Python: `windowed((key, start, end))`."""
 
 
+@hinted_class
+class _KindOfWindows(ABCMeta):
+    """Lets `Windows.of` say which kinds there are."""
+
+
+@hinted
 @dataclass(frozen=True)
-class Windows(ABC):
+class Windows(metaclass=_KindOfWindows):
     """How records are put into windows. A window accepts late records until stream time is `grace` past its end.
 
-    The grace period is 0 by default: a window closes at its end. In Kafka Streams it must be chosen.
+    The default grace is 0: a window closes at its end.
     """
 
     grace: int
@@ -46,7 +53,7 @@ class Windows(ABC):
     @property
     @abstractmethod
     def retention(self) -> int:
-        """Milliseconds for which rows must be kept, at least; 0: forever."""
+        """For how many milliseconds rows must be kept, at least. 0: forever."""
 
     @property
     @abstractmethod
@@ -69,13 +76,13 @@ class Windows(ABC):
 
     @staticmethod
     def tumbling(size: Duration, *, grace: Duration = 0) -> TimeWindows:
-        """Windows without gaps or overlaps, from the epoch on: [0, size), [size, 2 * size), …"""
+        """Windows without gaps or overlaps. They begin in 1970: [0, size), [size, 2 * size), …"""
         length = _positive(size, "size")
         return TimeWindows(_not_negative(grace, "grace"), length, length)
 
     @staticmethod
     def hopping(size: Duration, *, every: Duration, grace: Duration = 0) -> TimeWindows:
-        """Overlapping windows: a window of this size starts at each multiple of `every`."""
+        """Windows that overlap: a window of this size starts at each multiple of `every`."""
         length, advance = _positive(size, "size"), _positive(every, "every")
         if advance > length:
             raise TopologyError(
@@ -90,7 +97,7 @@ class Windows(ABC):
 
     @staticmethod
     def session(gap: Duration, *, grace: Duration = 0) -> SessionWindows:
-        """A window for records of a key with at most `gap` between each and the next. Both ends are inclusive."""
+        """A window for records of a key that follow each other with gaps of at most `gap`. Both ends are inclusive."""
         return SessionWindows(_not_negative(grace, "grace"), _positive(gap, "gap"))
 
     @staticmethod

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from streamtopo.cli.shared.options import log_option
+from streamtopo.cli.shared.failures import FAILED, message_of
+from streamtopo.cli.shared.options import SparkOptions, log_option, spark_options
 from streamtopo.cli.shared.parsing import parsed
 from streamtopo.cli.shared.tables import counted
 from streamtopo.settings.times import time_of
 
 if TYPE_CHECKING:
+    from streamtopo.spark.declarations import Rollup, View
     from streamtopo.spark.rollups.rollups import Done
+    from streamtopo.spark.rollups.turns import Failed, Refreshed
 
 
 class RollupOptions(NamedTuple):
@@ -24,6 +30,7 @@ class RollupOptions(NamedTuple):
     mode: str | None
     into: str | None
     report: str | None
+    as_json: bool
 
 
 @click.command()
@@ -31,7 +38,7 @@ class RollupOptions(NamedTuple):
 @click.argument("names", nargs=-1, metavar="[ROLLUP]...")
 @log_option
 @click.option("--out", metavar="DIR", default="rollups", show_default=True, help="Directory of the tables.")
-@click.option("--master", metavar="URL", default="local[*]", show_default=True, help="Spark master to run on.")
+@spark_options
 @click.option(
     "--since",
     callback=parsed(time_of),
@@ -57,14 +64,16 @@ class RollupOptions(NamedTuple):
     metavar="PLACE",
     help="Also write each commit, exactly once, to topic:NAME, sqlite:FILE or postgresql://USER@HOST/DATABASE.",
 )
+@click.option("--json", "as_json", is_flag=True, help="Print a line of JSON for each rollup.")
 @click.option("--report", metavar="FILE", help="Draw the tables into a single, self-contained HTML file.")
-def rollup(app: str, names: Sequence[str], log: str, out: str, master: str, **options: Any) -> None:
+def rollup(app: str, names: Sequence[str], log: str, out: str, session: SparkOptions, **options: Any) -> None:
     """Update the tables that APP declares, with Spark.
 
-    All tables are updated, or only those with the names ROLLUP. Rollups are declared with @rollup in the application's
-    module, or in a module "rollups" in its package. Each run reads only new records. If a rollup does not say how to
-    merge rows, the time spans with new records are computed again. A table is a directory of Parquet files that are
-    listed in a manifest; a run that is killed leaves the table unchanged.
+    Update all tables, or only those with the names ROLLUP. Declare rollups with @rollup in the application's
+    module, or in a module "rollups" of its package. Each run reads only new records. If a rollup does not say how to
+    merge rows, the time spans with new records are computed again. A table is a directory of Parquet files and a
+    manifest that lists them. If a run is killed, the table does not change. A rollup that fails does not stop the
+    others; the exit code is 1 then.
 
     \b
     Examples:
@@ -83,29 +92,54 @@ def rollup(app: str, names: Sequence[str], log: str, out: str, master: str, **op
     declared = [resolved(one, topology) for one in chosen(app, names, Rollup)]
     _check(choices, [one.name for one in declared])
     views = views_of(app, [one.name for one in declared])
-    with spark_for(f"streamtopo rollup {app}", master, log) as spark:
-        from streamtopo.spark.reports.report import write_report
-        from streamtopo.spark.rollups.queries import Query, queried
-        from streamtopo.spark.rollups.rollups import Run, commits
-        from streamtopo.spark.rollups.views import refresh
+    failures = []
+    with spark_for("rollup", app, session, log) as spark:
+        from streamtopo.spark.rollups.turns import Failed
 
-        if choices.mode is None:
-            news = commits(
-                [Run(spark, one, log, out, choices.since, into=choices.into) for one in declared], choices.trigger
-            )
-        else:
-            news = queried(
-                [Query(spark, one, log, out, choices.mode, into=choices.into) for one in declared], choices.trigger
-            )
-        for done in news:
-            click.echo(_summary(done))
-            for one in views:
-                if done.rollup in one.of and refresh(spark, one, out):
-                    click.echo(f"{one.name}: computed again from {', '.join(one.of)}")
-            if choices.report and choices.trigger == "continuous":
-                write_report(spark, app, [*declared, *views], out, choices.report)
+        for news in _updated(spark, Tables(app, declared, views), log, out, choices):
+            if isinstance(news, Failed):
+                failures.append(news.error)
+            if choices.as_json:
+                click.echo(_json(news, out))
+            elif not isinstance(news, Failed):
+                click.echo(_summary(news))
+    for error in failures:
+        click.echo(message_of(error, click.get_current_context()), err=True)
+    if failures:
+        sys.exit(FAILED)
+
+
+class Tables(NamedTuple):
+    app: str
+    rollups: list[Rollup]
+    views: list[View]
+
+
+def _updated(
+    spark: Any, tables: Tables, log: str, out: str, choices: RollupOptions
+) -> Iterator[Done | Refreshed | Failed]:
+    from streamtopo.spark.reports.report import write_report
+    from streamtopo.spark.rollups.queries import Query
+    from streamtopo.spark.rollups.rollups import Done, Run
+    from streamtopo.spark.rollups.turns import commits, queried, refreshed
+
+    def report() -> None:
         if choices.report:
-            write_report(spark, app, [*declared, *views], out, choices.report)
+            write_report(spark, tables.app, [*tables.rollups, *tables.views], out, choices.report)
+
+    if choices.mode is None:
+        runs = [Run(spark, one, log, out, choices.since, into=choices.into) for one in tables.rollups]
+        turns = commits(runs, choices.trigger)
+    else:
+        queries = [Query(spark, one, log, out, choices.mode, into=choices.into) for one in tables.rollups]
+        turns = queried(queries, choices.trigger)
+    for news in turns:
+        yield news
+        if isinstance(news, Done):
+            yield from refreshed(spark, [one for one in tables.views if news.rollup in one.of], out)
+        if choices.trigger == "continuous":
+            report()
+    report()
 
 
 def _check(choices: RollupOptions, names: Sequence[str]) -> None:
@@ -117,7 +151,23 @@ def _check(choices: RollupOptions, names: Sequence[str]) -> None:
         )
 
 
-def _summary(done: Done) -> str:
+def _json(news: Done | Refreshed | Failed, out: str) -> str:
+    from streamtopo.spark.rollups.rollups import Done
+    from streamtopo.spark.rollups.turns import Failed
+
+    shown: dict[str, Any] = {"name": news.name, "table": str((Path(out) / news.name).absolute())}
+    if isinstance(news, Done):
+        shown |= {"records": news.records, "rows": news.rows, "spans": news.buckets, "corrupt": news.corrupt}
+        shown |= {"bytes": news.bytes, "seconds": round(news.seconds, 3)}
+        shown["offsets"] = {str(source): span for source, span in sorted(news.ranges.items())}
+    return json.dumps(shown | {"error": str(news.error) if isinstance(news, Failed) else None})
+
+
+def _summary(done: Done | Refreshed) -> str:
+    from streamtopo.spark.rollups.turns import Refreshed
+
+    if isinstance(done, Refreshed):
+        return f"{done.name}: computed again from {', '.join(done.of)}"
     if not done.ranges:
         return f"{done.rollup}: nothing new"
     ranges = ", ".join(f"{source}: {start}-{end - 1}" for source, (start, end) in sorted(done.ranges.items()))

@@ -43,7 +43,7 @@ class GroupAndAdder:
 @hinted
 @dataclass(frozen=True)
 class CogroupedKStream(Generic[K, V]):
-    """Made by `KGroupedStream.cogroup`. Each stream has its own adder for the row of a key."""
+    """Created by `KGroupedStream.cogroup`. Each stream has its own adder for the row of a key."""
 
     parts: tuple[GroupAndAdder, ...]
 
@@ -58,12 +58,10 @@ class CogroupedKStream(Generic[K, V]):
         check_function("cogroup", ADDER, adder, returns="row")
         first = self.parts[0].grouped.stream
         if grouped.stream.graph is not first.graph:
-            raise TopologyError(
-                f'"{first.node}" and "{grouped.stream.node}" come from different builders; use one builder'
-            )
+            raise TopologyError(f"{first!r} and {grouped.stream!r} come from different builders; use one builder")
         if grouped.stream.key != first.key:
             raise TopologyError(
-                f'"{first.node}" has keys of type {first.key.name} and "{grouped.stream.node}" of '
+                f"{first!r} has keys of type {first.key.name} and {grouped.stream!r} of "
                 f"{grouped.stream.key.name}, so equal keys would not meet; declare the same with key=…"
             )
         return replace(self, parts=(*self.parts, GroupAndAdder(grouped, adder)))
@@ -116,7 +114,7 @@ class CogroupedKStream(Generic[K, V]):
     def windowed_by(
         self, windows: Windows
     ) -> TimeWindowedCogroupedKStream[K, V] | SessionWindowedCogroupedKStream[K, V]:
-        """One row for each key and window. Each stream has its own stream time, which determines what is late."""
+        """One row for each key and window. Each stream has its own stream time, which decides what is late."""
         check_windows(windows)
         if isinstance(windows, SessionWindows):
             return SessionWindowedCogroupedKStream(self, windows)
@@ -168,7 +166,7 @@ class CogroupNodes:
 
 @dataclass(frozen=True)
 class TimeWindowedCogroupedKStream(Generic[K, V]):
-    """Several grouped streams, to be aggregated in one row for each key and window."""
+    """Several grouped streams that are aggregated in one row for each key and window."""
 
     cogrouped: CogroupedKStream[K, V]
     windows: Windows
@@ -214,7 +212,7 @@ class TimeWindowedCogroupedKStream(Generic[K, V]):
 
 @dataclass(frozen=True)
 class SessionWindowedCogroupedKStream(Generic[K, V]):
-    """Several grouped streams, to be aggregated in one row for each key and session."""
+    """Several grouped streams that are aggregated in one row for each key and session."""
 
     cogrouped: CogroupedKStream[K, V]
     windows: Windows

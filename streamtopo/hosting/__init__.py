@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from streamtopo.engine.loading import Described, topology_of
 from streamtopo.errors import ConfigError
+from streamtopo.hints import hinted
 from streamtopo.logs import Log
-from streamtopo.logs.opening import DEFAULT
+from streamtopo.logs.opening import DEFAULT, shown_log
 from streamtopo.settings.config import WorkerConfig, config_of
 from streamtopo.settings.durations import Duration
 from streamtopo.settings.redaction import Secret
@@ -27,6 +28,7 @@ STATE = "streamtopo"
 """Name of the app in the state of an ASGI application."""
 
 
+@hinted
 class Host:
     """Context manager: `with` gives an `App`, `async with` an `AsyncApp`, a new one each time."""
 
@@ -37,6 +39,10 @@ class Host:
         self.settings = settings
         self._apps: dict[object, list[Any]] = {}
         """The apps by the thread or task that entered, because several can be active at once."""
+
+    def __repr__(self) -> str:
+        log = shown_log(self.log) if isinstance(self.log, str) else self.log
+        return f"Host({self.topology!r}, log {log}; a context manager: with host(…) as app)"
 
     def __enter__(self) -> App:
         from streamtopo.hosting.app import App
@@ -94,7 +100,7 @@ def host(
     With `engine="process"` it runs in `processes` separate processes, which load the topology by its name.
 
     `on_state_change(new, old)` is called in the engine's thread. `on_uncaught(error)` decides what to do when the
-    engine fails: "stop" (also None), "replace", "shut down", or an `Uncaught`. Closing waits at most `close_timeout`
+    engine fails: "stop" (or None), "replace", "shut down", or an `Uncaught`. Closing waits at most `close_timeout`
     for the last commit. `address` is the URL where other processes can query this one, if it serves `streamtopo.web`;
     `token` is what they must send.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from streamtopo.errors import StreamtopoError
+from streamtopo.errors import StepError, StreamtopoError
 
 
 class Found(NamedTuple):
@@ -23,7 +23,7 @@ class UnknownStore(QueryError):
 
 
 class NotOwner(QueryError):
-    """Another process has the rows; `address` is where it answers queries, or None if that is not known."""
+    """Another process has the rows. `address` is where it answers queries, or None if this is not known."""
 
     def __init__(self, store: str, partition: int, address: str | None = None, reason: str = "") -> None:
         where = f"query {address}" if address else "no process that answers queries has it now"
@@ -33,8 +33,26 @@ class NotOwner(QueryError):
         self.address = address
 
 
+class EngineFailed(QueryError):
+    """The engine of this process has failed, and no other process has the rows.
+
+    The message may be shown to clients of a service: it says where the engine failed, and has no data of records.
+    `__cause__` is the whole error.
+    """
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(f"the engine failed: {_without_data(error)}; its log says more")
+        self.__cause__ = error
+
+
+def _without_data(error: BaseException) -> str:
+    if isinstance(error, StepError):
+        return f"{error.failed.step} failed on {error.failed.place}: {type(error.failed.cause).__name__}"
+    return str(error).partition("\n")[0] if isinstance(error, StreamtopoError) else type(error).__name__
+
+
 class Restoring(QueryError):
-    """The rows are being restored here: `done` of `total` changelog records are restored."""
+    """This process restores the rows: `done` of `total` changelog records are restored."""
 
     def __init__(self, store: str, partition: int, done: int = 0, total: int = 0) -> None:
         super().__init__(f'partition {partition} of store "{store}" is being restored ({done} of {total} records)')

@@ -25,6 +25,7 @@ from streamtopo.hosting.queries.async_query import AsyncQuery
 from streamtopo.hosting.queries.query import Query
 from streamtopo.hosting.queries.waiting import Poller
 from streamtopo.hosting.sources.stores import Stores
+from streamtopo.hosting.task_notice import TaskNotice
 from streamtopo.logs import Log
 from streamtopo.records import Headers
 from streamtopo.serdes import SerdeLike
@@ -48,6 +49,9 @@ class HostedApp:
         self._producer: Producer | None = None
         self._lifecycle = Lifecycle(settings.on_state_change)
         self._factory = WorkerFactory(topology, log, config, settings, self._lifecycle)
+        self._lifecycle.add_listener(
+            TaskNotice(topology.application_id, self._factory.place, self._current_plan, self.metrics)
+        )
         self._pollers: dict[str, Poller] = {}
         """The pollers by topic."""
         self._thread_engine = ThreadEngine(self._create_worker, self._lifecycle, settings.on_uncaught)
@@ -61,7 +65,13 @@ class HostedApp:
             self._factory.group_state,
             address=settings.address,
             token=settings.token,
+            failure=lambda: self.error,
         )
+
+    def __repr__(self) -> str:
+        name, metrics = self.topology.application_id, self.metrics()
+        tasks = f" with {len(metrics.tasks)} tasks" if metrics else ""
+        return f"{type(self).__name__}({name}: {self.state.value}{tasks}; {self._factory.place})"
 
     # -- state
 
@@ -72,7 +82,7 @@ class HostedApp:
 
     @property
     def error(self) -> BaseException | None:
-        """The error that the engine failed with, in the state ERROR."""
+        """The error of the engine, in the state ERROR."""
         return self._engine.error
 
     def metrics(self) -> Metrics | None:
@@ -100,7 +110,7 @@ class HostedApp:
         return self._engine.wanted
 
     def scale(self, workers: int) -> None:
-        """Change the number of workers. Returns at once; `ready` waits until they are running."""
+        """Change the number of workers. Returns immediately; `ready` waits until they run."""
         if workers < 1:
             raise HostError(f"an app cannot have {workers} workers; give 1 or more, or pause the app")
         self._engine.scale(workers)
@@ -119,7 +129,7 @@ class HostedApp:
         headers: Headers = (),
         partition: int | None = None,
     ) -> Delivery:
-        """Send a record and return at once. Await the delivery, or call its `result()`, for the offset."""
+        """Send a record and return immediately. Await the delivery, or call its `result()`, for the offset."""
         if self._producer is None:
             raise _outside_block(self.state)
         return self._producer.produce(topic, value, key, timestamp, headers, partition)
@@ -201,7 +211,7 @@ class HostedApp:
 
 
 class App(HostedApp):
-    """An app for scripts and threads: its methods block."""
+    """An app for scripts and threads. Its methods block."""
 
     def start(self) -> None:
         self._engine.start()
@@ -215,7 +225,7 @@ class App(HostedApp):
     def consume(
         self, topic: str, *, key: SerdeLike | None = None, value: SerdeLike | None = None, from_beginning: bool = False
     ) -> Iterator[Consumed]:
-        """Yield records as they arrive, until the app is closed; only new ones unless `from_beginning`."""
+        """Yield records when they arrive, until the app is closed. Without `from_beginning`, only new records."""
         tail = self._tail(topic, key, value, from_beginning)
         poller = self._poller_of(topic, tail)
 
@@ -230,14 +240,14 @@ class App(HostedApp):
         return records()
 
     def close(self, timeout: str | int | None = None) -> bool:
-        """Commit and leave the group, so that others take over at once. Return false if that takes too long."""
+        """Commit and leave the group, so that others can take over. Return false if that takes too long."""
         deadline = time.monotonic() + (self.settings.close_timeout if timeout is None else _seconds(timeout) or 0.0)
         self._engine.stop()
         return self._close_rest(self._engine.join(max(0.0, deadline - time.monotonic())), deadline)
 
 
 class AsyncApp(HostedApp):
-    """An app for event loops: methods that wait are coroutines."""
+    """An app for event loops. Methods that wait are coroutines."""
 
     async def start(self) -> None:
         self._engine.start()
@@ -253,13 +263,13 @@ class AsyncApp(HostedApp):
         self._check_ready(await self._lifecycle.wait_async(_is_settled, _seconds(timeout)))
 
     def query_async(self, store: str, *, wait: str | int = 0, partition: int | None = None) -> AsyncQuery:
-        """Return a query like `query`, but with coroutines: the loop is not blocked while other processes are asked."""
+        """Return a query like `query`, but with coroutines, which do not block the loop."""
         return self.stores.query_async(store, wait, partition)
 
     def consume(
         self, topic: str, *, key: SerdeLike | None = None, value: SerdeLike | None = None, from_beginning: bool = False
     ) -> AsyncIterator[Consumed]:
-        """Yield records as they arrive, until the app is closed; only new ones unless `from_beginning`.
+        """Yield records when they arrive, until the app is closed. Without `from_beginning`, only new records.
 
         No more records are read while the consumer processes those that it has.
         """
@@ -273,7 +283,7 @@ class AsyncApp(HostedApp):
             raise self.error
 
     async def close(self, timeout: str | int | None = None) -> bool:
-        """Commit and leave the group, so that others take over at once. Return false if that takes too long."""
+        """Commit and leave the group, so that others can take over. Return false if that takes too long."""
         given = self.settings.close_timeout if timeout is None else _seconds(timeout) or 0.0
         deadline = time.monotonic() + given
         self._engine.stop()

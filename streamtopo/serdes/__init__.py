@@ -21,30 +21,37 @@ from streamtopo.serdes.json_types import Misfit, converter, short_name, shown, t
 
 Convert = Callable[[Any], Any]
 Columns = Callable[[list[Any]], list[Any]]
+Recipe = tuple[Callable[..., Any], tuple[Any, ...]]
 _FEW = 4
 """Shorter columns are checked faster value by value."""
 
 
 @dataclass(frozen=True)  # with slots, Serde[Order](…) fails in Python 3.11
 class Serde(Generic[T]):
-    """`encode` and `decode` never get None: it is the null of the log, and a tombstone in a table."""
+    """How values become bytes. `encode` and `decode` never get None, which is a null in the log."""
 
     name: str
     encode: Callable[[T], bytes]
     decode: Callable[[bytes], T]
     mutable: bool = True
-    """Values can be changed in place, so they are copied before they are shared."""
+    """Whether values can be changed in place. If so, they are copied before they are shared."""
     exact: bool = False
-    """Equal values have equal bytes and can be hashed, so dicts may use values as keys instead of their bytes."""
+    """Whether equal values have equal bytes and can be hashed, so that dicts may use values as keys."""
     window_bytes: int = 0
-    """Bytes at the end of a windowed key that hold its window; they do not affect its partition."""
+    """The number of bytes at the end of a windowed key that contain the window. They do not change the partition."""
     inner: Serde | None = field(default=None, repr=False, compare=False)
-    """For windowed keys, the serde of the keys without windows; for versions, the serde of the values."""
+    """For windowed keys: the serde of the keys without windows. For versions: the serde of the values."""
     fast_encode: Columns | None = field(default=None, repr=False, compare=False)
-    """Encodes a whole column. At a None or a wrong value it raises anything; the slow way then explains it."""
+    """Encodes a whole column. At a None or a wrong value it may raise any error; then `encode` explains it."""
     fast_decode: Columns | None = field(default=None, repr=False, compare=False)
     kind: Any = field(default=None, repr=False, compare=False)
-    """The type of the values, without windows or versions; None if functions define the bytes."""
+    """The type of the values, without windows or versions. None if the serde was made of functions."""
+    made: Recipe | None = field(default=None, init=False, repr=False, compare=False)
+    """The function that made it, and its arguments; None for a serde of one's own functions."""
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Pickled as how it was made, because compiled functions cannot be pickled."""
+        return self.made or super().__reduce_ex__(protocol)
 
     @property
     def shown(self) -> str:
@@ -110,14 +117,31 @@ def _unchanged(value: Any) -> Any:
     return value
 
 
+def made_again(make: Callable[..., Serde]) -> Callable[..., Serde]:
+    """For functions that make serdes: where a serde is unpickled, the function is called again."""
+
+    @functools.wraps(make)
+    def made(*arguments: Any) -> Serde:
+        serde = make(*arguments)
+        object.__setattr__(serde, "made", (made, arguments))
+        return serde
+
+    return made
+
+
+def is_checked_json(serde: Serde) -> bool:
+    """Whether it reads the JSON of its type with `converter`, which checks it."""
+    return serde.made is not None and serde.made[0] is _json_model
+
+
 def encoded(serde: Serde, column: list[Any], what: str) -> list[bytes | None]:
     """The column's bytes. If a value does not fit the declared type, the usual cause is a missing declaration."""
     try:
         return serde.encode_column(column)
     except Exception as error:
-        raise SerdeError(
-            f"the {what} does not fit: {error}; declare its type with {what}=… where it changes"
-        ) from error
+        explained = SerdeError(f"the {what} does not fit: {error}; declare its type with {what}=… where it changes")
+        explained.misfit = what
+        raise explained from error
 
 
 def serde_of(spec: SerdeLike[T], *, key: bool = False) -> Serde[T]:
@@ -289,6 +313,7 @@ def _checked_columns(encode: Convert, write: Columns, fit: Fit) -> Columns:
     return encode_column
 
 
+@made_again
 def _plain_json(kind: Any, key: bool = False) -> Serde:
     """JSON without a declared type. It is read unchecked. Keys of dicts are str; the column encoder refuses others."""
     look, fit = checker(kind, key=key, text_keys=True)
@@ -323,6 +348,7 @@ def _model_serde(kind: Any, encode: Convert, decode: Convert, encode_column: Col
     )
 
 
+@made_again
 def _json_model(kind: Any, key: bool) -> Serde:
     build = converter(kind)
     look, fit = checker(kind, key=key)
@@ -367,6 +393,7 @@ def _foreign(kind: Any, write: Convert, read: Convert) -> Serde:
     )
 
 
+@made_again
 def _pydantic(kind: Any, key: bool) -> Serde:
     def write(value: Any) -> bytes:
         data: bytes = value.model_dump_json(by_alias=True, warnings=False).encode()
@@ -375,6 +402,7 @@ def _pydantic(kind: Any, key: bool) -> Serde:
     return _foreign(kind, write, kind.model_validate_json)
 
 
+@made_again
 def _msgspec(kind: Any, key: bool) -> Serde:
     json = __import__("msgspec").json
     return _foreign(kind, json.Encoder(order="sorted" if key else None).encode, json.Decoder(kind).decode)
@@ -401,5 +429,7 @@ BYTES: Serde[bytes] = Serde(
     kind=bytes,
 )
 INT, FLOAT, BOOL = _number_serde(int, "q"), _number_serde(float, "d"), _bool_serde()
-JSON, JSON_KEY = _plain_json(Any), _plain_json(Any, key=True)
+JSON, JSON_KEY = _plain_json(Any), _plain_json(Any, True)
 _PLAIN: dict[type, Serde] = {bytes: BYTES, str: STR, int: INT, float: FLOAT, bool: BOOL}
+for _kind, _serde in _PLAIN.items():
+    object.__setattr__(_serde, "made", (serde_of, (_kind,)))

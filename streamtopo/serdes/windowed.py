@@ -10,7 +10,7 @@ from typing import Any
 
 from streamtopo.errors import SerdeError
 from streamtopo.records.type_parameters import T
-from streamtopo.serdes import Serde, SerdeLike, serde_of
+from streamtopo.serdes import Serde, SerdeLike, made_again, serde_of
 from streamtopo.settings.durations import Duration, milliseconds
 from streamtopo.windows import FOREVER, Windowed
 
@@ -25,25 +25,28 @@ _REMEMBERED = 1000
 
 
 def time_windowed(key: SerdeLike[T], size: Duration) -> Serde[Windowed[T]]:
-    """The serde of keys, on topics, of time windows of this size or sliding windows with this difference."""
+    """The serde of keys in topics, for time windows of this size or sliding windows with this difference."""
     return _time_windowed(serde_of(key, key=True), milliseconds(size))
 
 
+@made_again
 @functools.cache
 def _time_windowed(key: Serde, size: int) -> Serde:
     return _windowed("time-windowed", key, _START, _starts, _ending(size))
 
 
 def session_windowed(key: SerdeLike[T]) -> Serde[Windowed[T]]:
-    """The serde of keys of session windows, on topics and in stores."""
+    """The serde of keys of session windows, in topics and stores."""
     return _session_windowed(serde_of(key, key=True))
 
 
+@made_again
 @functools.cache
 def _session_windowed(key: Serde) -> Serde:
     return _windowed("session-windowed", key, _END_START, _ends_and_starts, lambda end, start: (start, end))
 
 
+@made_again
 @functools.cache
 def time_windowed_in_store(key: Serde, size: int) -> Serde:
     """Keys in changelogs, as in Kafka Streams: with a sequence number at the end, for stores with duplicates."""

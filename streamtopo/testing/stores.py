@@ -19,7 +19,8 @@ from streamtopo.windows import Windowed
 def store_of(workers: Sequence[Worker], topology: Topology, name: str, now: Callable[[], int]) -> DriverStore:
     if name not in topology.stores:
         known = ", ".join(sorted(topology.stores)) or "none"
-        raise StreamtopoError(f'there is no store "{name}"; this topology has {known}')
+        hint = '; give yours a name, as in count(name="counts")' if "-STATE-STORE-" in known else ""
+        raise StreamtopoError(f'there is no store "{name}"; this topology has {known}{hint}')
 
     def views() -> list[StoreView]:
         if name in topology.global_stores:
@@ -42,7 +43,7 @@ _CHANGES = ("put", "put_if_absent", "delete", "remove")
 
 
 class DriverStore:
-    """The methods of the store's view; rows that are put here are committed at once, as if a processor had put them."""
+    """A store, with the methods that a processor has. Rows that you put are committed immediately."""
 
     def __init__(self, spec: StoreSpec, views: Callable[[], list[StoreView]], commit: Callable[[], object]) -> None:
         self._spec = spec

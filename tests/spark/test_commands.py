@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections import Counter
 from pathlib import Path
@@ -18,7 +19,7 @@ from streamtopo.logs import Topic
 from streamtopo.logs.embedded import EmbeddedLog
 from streamtopo.records import Columns, TopicPartition
 from streamtopo.serdes import INT
-from streamtopo.spark import read_rollup, rollup, session, view
+from streamtopo.spark import java, read_rollup, rollup, session, view
 from tests.spark.working import work
 
 LINES = ["To be or not to be", " that  is the\tquestion", "", "Größe ÄPFEL Ωmega", "to\u00a0be \u2003 BE\x1cor\x1fBE"]
@@ -63,6 +64,43 @@ def test_rollups_of_word_count(spark: SparkSession, wordcount: EmbeddedLog) -> N
     found = read_rollup(spark, "rollups", "words-by-day").groupBy("word").sum("count").collect()
     assert {row[0]: row[1] for row in found} == counted
     assert command("rollup", "apps.wordcount", "words-by-day").stdout == "words-by-day: nothing new\n"
+
+
+FAILING = """
+from apps.wordcount import topology
+from streamtopo.spark import rollup, view
+
+@rollup("mistaken", every="1 day", keys=[])
+def mistaken(sentences):
+    return {}["nothing"]
+
+@rollup("refused", every="1 day", keys=[])
+def refused(sentences):
+    return sentences.selectExpr("day", "raise_error('too bad') AS bad")
+
+from apps.wordcount.rollups import words_by_day
+growth = view("growth", of=["words-by-day"])(lambda words: words.nothing)
+"""
+
+
+def test_a_failing_rollup_does_not_stop_the_others(spark: SparkSession, wordcount: EmbeddedLog, tmp_path: Path) -> None:
+    (tmp_path / "failing.py").write_text(FAILING)
+    result = command("rollup", "failing", "--json")
+    sys.modules.pop("failing")
+    assert result.exit_code == 1
+    lines = [json.loads(line) for line in result.stdout.splitlines()]
+    errors = {line["name"]: line["error"] for line in lines}
+    assert list(errors) == ["mistaken", "refused", "words-by-day", "growth"]
+    assert errors["mistaken"] == "rollup \"mistaken\" failed: KeyError('nothing')"
+    assert "too bad" in errors["refused"]
+    assert errors["words-by-day"] is None
+    assert errors["growth"].startswith('view "growth": ')
+    assert sum(line.startswith("Error: ") for line in result.stderr.splitlines()) == 3
+    done = lines[2]
+    assert (done["records"], done["rows"], done["spans"], done["corrupt"]) == (5, 11, 2, 0)
+    assert done["offsets"] == {"sentences/0": [0, 3], "sentences/1": [0, 2]}
+    assert done["table"] == str(tmp_path / "rollups" / "words-by-day")
+    assert done["seconds"] > 0
 
 
 def test_reconciling_word_count(spark: SparkSession, wordcount: EmbeddedLog) -> None:
@@ -117,15 +155,15 @@ def test_java_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(StreamtopoError, match="needs Java 17 or newer, and the PATH has none"):
-        session.check_java()
-    java = tmp_path / "java"
-    java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n")
-    java.chmod(0o755)
+        java.check_java()
+    program = tmp_path / "java"
+    program.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n")
+    program.chmod(0o755)
     with pytest.raises(StreamtopoError, match=r"needs Java 17 or newer, and .*java is 11; install it"):
-        session.check_java()
-    java.write_text("#!/bin/sh\necho 'java version \"1.8.0_392\"' >&2\n")
+        java.check_java()
+    program.write_text("#!/bin/sh\necho 'java version \"1.8.0_392\"' >&2\n")
     with pytest.raises(StreamtopoError, match=r"java is 8; install it"):
-        session.check_java()
+        java.check_java()
 
 
 def test_the_error_message_of_java_is_shown(spark: SparkSession) -> None:

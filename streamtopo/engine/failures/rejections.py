@@ -28,6 +28,8 @@ class FailureKind(NamedTuple):
     exception: str
     answer: str
     """"skip" or "dead-letter"."""
+    place: str
+    """Of the node: see `FailedRecord.code_place`."""
 
 
 class Rejections:
@@ -46,7 +48,7 @@ class Rejections:
         self.counts = Counter[FailureKind]()
         self._streaks = defaultdict[FailureKind, Streak](Streak)
         self._policies = policies
-        self._application = application
+        self.application = application
         self._topic = topic
         self._partitions = partitions
         self._now = now
@@ -71,7 +73,7 @@ class Rejections:
             raise TryAgain(failed, self._now() + answer.pause(failed.attempts))
         letter = None
         if isinstance(answer, DeadLetter):
-            letter = letter_of(failed, answer.topic or self._topic, self._application)
+            letter = letter_of(failed, answer.topic or self._topic, self.application)
         left_out = self._known[failed.identity] = LeftOut(failed.offset, letter)
         self._note(failed, "skip" if letter is None else "dead-letter")
         return left_out
@@ -98,7 +100,7 @@ class Rejections:
         return sum(count for kind, count in self.counts.items() if kind.answer == answer)
 
     def _note(self, failed: FailedRecord, answer: str) -> None:
-        kind = FailureKind(failed.node, type(failed.cause).__name__, answer)
+        kind = FailureKind(failed.node, type(failed.cause).__name__, answer, failed.code_place)
         self.counts[kind] += 1
         self._streaks[kind].note(failed)
         count = self.counts[kind]

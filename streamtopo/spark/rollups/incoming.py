@@ -16,7 +16,7 @@ from streamtopo.spark.declarations import Input, Rollup
 from streamtopo.spark.rollups.buckets import number_of, shown
 from streamtopo.spark.rollups.tables import Manifest
 from streamtopo.spark.topics.topics import Extent, Span, Topics
-from streamtopo.spark.topics.typed import CORRUPT, newest, typed
+from streamtopo.spark.topics.typed import CORRUPT, Types, newest
 
 Ranges = Mapping[TopicPartition, Span]
 Extents = Mapping[str, Mapping[int, Extent]]
@@ -108,10 +108,9 @@ class Incoming:
 
     def _table(self, one: Input) -> DataFrame:
         extents = self._topics.extents([one.topic])[one.topic]
-        records = self._topics.read(
-            one.topic, {number: (extent.start, extent.end) for number, extent in extents.items()}
-        )
-        return newest(typed(records, *one.types).where(F.col(CORRUPT).isNull()))
+        spans = {number: (extent.start, extent.end) for number, extent in extents.items()}
+        records = self._topics.read(one.topic, spans, types=Types(*one.types))
+        return newest(records.where(F.col(CORRUPT).isNull()))
 
     def _touched_spans(self, manifest: Manifest, touched: Touched) -> Ranges:
         """For each partition with records of a touched bucket, the offsets from the first of them."""
@@ -136,11 +135,10 @@ class Incoming:
     def _records(
         self, one: Input, spans: Mapping[int, Span], times: TimestampRange, *, whole: bool = False
     ) -> DataFrame:
-        return self.typed(one, self._topics.read(one.topic, spans, times, whole=whole))
+        return self.numbered(one, self._topics.read(one.topic, spans, times, Types(*one.types), whole=whole))
 
-    def typed(self, one: Input, records: DataFrame) -> DataFrame:
+    def numbered(self, one: Input, records: DataFrame) -> DataFrame:
         """The records with the numbers of their buckets: null if a table cannot show the year of the time."""
-        records = typed(records, *one.types)
         if one.timestamp is not None:
             records = records.withColumn("timestamp", F.timestamp_millis(_own_time(records, one.timestamp)))
         every, millis = self._rollup.every, F.unix_millis("timestamp")

@@ -23,7 +23,7 @@ Firsts = Mapping[int, Mapping[str, int]]
 
 
 def read_rollup(spark: SparkSession, out: str, name: str) -> DataFrame:
-    """The table as of its last commit."""
+    """The table, as of its last commit."""
     table = Table(Path(out).absolute() / name)
     manifest = table.manifest()
     if manifest is None:

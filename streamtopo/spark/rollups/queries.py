@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import reduce
 from typing import Any
@@ -22,32 +21,9 @@ from streamtopo.spark.rollups.rollups import Done
 from streamtopo.spark.rollups.tables import Manifest
 from streamtopo.spark.sinks.sinks import sink_for
 from streamtopo.spark.topics.opening import topics_of
-from streamtopo.spark.topics.typed import CORRUPT
+from streamtopo.spark.topics.typed import CORRUPT, Types
 
 MODES = ("append", "update", "complete")
-POLL = 1
-"""Seconds between two checks of a query's progress."""
-
-
-def queried(queries: Sequence[Query], trigger: str) -> Generator[Done, None, None]:
-    """Yield what each batch did while a query is running; raise the error of a query that fails."""
-    with ExitStack() as stack:
-        for query in queries:
-            stack.enter_context(query.output.table.locked())
-        running: list[StreamingQuery] = []
-        try:
-            running.extend(
-                query.start(trigger) for query in queries
-            )  # one by one: those before a failing one are included
-            while True:
-                going = [one.awaitTermination(POLL) for one in running]
-                for query, one in zip(queries, running, strict=True):
-                    yield from query.news(one)
-                if all(going):
-                    return
-        finally:
-            for one in running:
-                one.stop()
 
 
 class Query:
@@ -62,6 +38,7 @@ class Query:
             raise StreamtopoError(f'rollup "{rollup.name}" reads several topics; run it without --mode')
         # Without it Spark runs one batch of a foreign source, and no second one to finish the spans that have ended.
         spark.conf.set("spark.sql.streaming.triggerAvailableNowWrapper.enabled", "true")
+        self.name = rollup.name
         self._rollup = rollup
         self._mode = mode
         self._topics = topics_of(spark, log)
@@ -98,7 +75,7 @@ class Query:
     def _records(self) -> DataFrame:
         """The frame with the span as a time, also for days: watermarks need times."""
         one, every = self._rollup.inputs[0], self._rollup.every
-        records = self._incoming.typed(one, self._topics.stream(one.topic))
+        records = self._incoming.numbered(one, self._topics.stream(one.topic, Types(*one.types)))
         counts = [F.count_if(F.col(BUCKET).isNull() | F.col(CORRUPT).isNotNull()).alias("corrupt")]
         records = records.observe("records", F.count("*").alias("n"), *counts)
         records = records.where(F.col(BUCKET).isNotNull() & F.col(CORRUPT).isNull()).drop(CORRUPT)
@@ -117,6 +94,7 @@ class Query:
         """Write a batch once: a batch that Spark repeats is already in the manifest."""
         manifest = self._manifest()
         if manifest.batch >= batch:
+            emitted.write.format("noop").mode("append").save()  # computing the rows is what commits Spark's state
             return
         self.output.table.sweep(manifest)
         result = self._shown(emitted)
@@ -168,9 +146,9 @@ class Query:
         return done
 
     def _ranges(self, start: str, end: str) -> Ranges:
-        """Parse the offsets of a stream; PySpark writes "None" for its beginning."""
+        """Parse the offsets of a stream; PySpark writes "None" for its beginning, or "null" since 4.1."""
         topic = self._rollup.inputs[0].topic
-        starts, ends = (self._topics.offsets(topic, text) if text != "None" else {} for text in (start, end))
+        starts, ends = ({} if text in ("None", "null") else self._topics.offsets(topic, text) for text in (start, end))
         return {
             TopicPartition(topic, number): (starts.get(number, 0), stop)
             for number, stop in ends.items()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
@@ -16,9 +16,6 @@ from streamtopo.spark.rollups.outputs import Output
 from streamtopo.spark.rollups.tables import Manifest
 from streamtopo.spark.sinks.sinks import sink_for
 from streamtopo.spark.topics.opening import topics_of
-
-PAUSE = 1.0
-"""Seconds between two checks for new records."""
 
 
 @dataclass
@@ -34,17 +31,9 @@ class Done:
     bytes: int = 0
     seconds: float = 0.0
 
-
-def commits(runs: Sequence[Run], trigger: str) -> Iterator[Done]:
-    """Run once, or repeatedly; then only runs that found new records are reported."""
-    while True:
-        for run in runs:
-            for done in run.commits(several=trigger != "once"):
-                if done.ranges or trigger != "continuous":
-                    yield done
-        if trigger != "continuous":
-            return
-        time.sleep(PAUSE)
+    @property
+    def name(self) -> str:
+        return self.rollup
 
 
 class Run:
@@ -60,6 +49,7 @@ class Run:
         *,
         into: str | None = None,
     ) -> None:
+        self.name = rollup.name
         self._spark = spark
         self._rollup = rollup
         self._topics = topics_of(spark, log)

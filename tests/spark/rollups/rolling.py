@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,9 @@ from streamtopo.spark import rollup
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from streamtopo.spark.rollups.rollups import Done
+    from streamtopo.spark.rollups.turns import Failed
 
 ROOT = Path(__file__).parents[3]
 HOUR = 3_600_000
@@ -43,6 +46,16 @@ def feed(log: EmbeddedLog, partition: int, *rows: tuple[int, str]) -> None:
     hours, values = zip(*rows, strict=True)
     times = [hour * HOUR + place for place, hour in enumerate(hours)]
     log.append(TopicPartition("t", partition), Columns([None] * len(rows), [text.encode() for text in values], times))
+
+
+def done_by(turns: Iterator[Done | Failed]) -> Generator[Done, None, None]:
+    """Yield what was done; raise the first failure."""
+    from streamtopo.spark.rollups.turns import Failed
+
+    for news in turns:
+        if isinstance(news, Failed):
+            raise news.error
+        yield news
 
 
 def answer(log: EmbeddedLog, skip: bytes | None = None) -> Counter[tuple[int, str]]:

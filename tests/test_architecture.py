@@ -66,6 +66,7 @@ ROOMS = {name: place for place, names in enumerate(LAYERS) for name in names}
 ONLY_IN = {
     "click": {"cli", "integrations.faust"},
     "confluent_kafka": {"logs.kafka"},
+    "deltalake": {"spark.rollups.delta"},
     "faust": {"integrations.faust"},
     "mode": {"integrations.faust"},
     "msgspec": {"serdes"},
@@ -80,7 +81,7 @@ ONLY_IN = {
         "web",
         "drawing.formats.as_json",
     },
-    "pyarrow": {"logs.embedded", "spark.source.columns"},
+    "pyarrow": {"logs.embedded", "spark.rollups.delta", "spark.source.columns"},
     "psycopg": {"spark.sinks.sql"},
     "py4j": {"spark.session"},
     "pyspark": {"spark"},

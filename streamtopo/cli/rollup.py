@@ -23,6 +23,7 @@ class RollupOptions(NamedTuple):
     trigger: str
     mode: str | None
     into: str | None
+    late: str
     report: str | None
 
 
@@ -57,14 +58,22 @@ class RollupOptions(NamedTuple):
     metavar="PLACE",
     help="Also write each commit, exactly once, to topic:NAME, sqlite:FILE or postgresql://USER@HOST/DATABASE.",
 )
+@click.option(
+    "--late",
+    type=click.Choice(["keep", "refuse"]),
+    default="keep",
+    show_default=True,
+    help="What to do with new records of a span that cannot be computed again, because others of it were deleted: keep "
+    "them apart, or fail.",
+)
 @click.option("--report", metavar="FILE", help="Draw the tables into a single, self-contained HTML file.")
 def rollup(app: str, names: Sequence[str], log: str, out: str, master: str, **options: Any) -> None:
     """Update the tables that APP declares, with Spark.
 
     All tables are updated, or only those with the names ROLLUP. Rollups are declared with @rollup in the application's
     module, or in a module "rollups" in its package. Each run reads only new records. If a rollup does not say how to
-    merge rows, the time spans with new records are computed again. A table is a directory of Parquet files that are
-    listed in a manifest; a run that is killed leaves the table unchanged.
+    merge rows, the time spans with new records are computed again. A table is a Delta table, which many engines can
+    read; a run that is killed leaves it unchanged.
 
     \b
     Examples:
@@ -90,15 +99,20 @@ def rollup(app: str, names: Sequence[str], log: str, out: str, master: str, **op
         from streamtopo.spark.rollups.views import refresh
 
         if choices.mode is None:
-            news = commits(
-                [Run(spark, one, log, out, choices.since, into=choices.into) for one in declared], choices.trigger
-            )
+            runs = [Run(spark, one, log, out, choices.since, into=choices.into, late=choices.late) for one in declared]
+            news = commits(runs, choices.trigger)
         else:
             news = queried(
                 [Query(spark, one, log, out, choices.mode, into=choices.into) for one in declared], choices.trigger
             )
         for done in news:
             click.echo(_summary(done))
+            for source, (first, end) in sorted(done.incomplete.items()):
+                click.echo(
+                    f"warning: records {first} to {end - 1} of {source} were deleted before {done.rollup} read them; "
+                    "the rows of spans that may lack them are marked in the column _incomplete",
+                    err=True,
+                )
             for one in views:
                 if done.rollup in one.of and refresh(spark, one, out):
                     click.echo(f"{one.name}: computed again from {', '.join(one.of)}")
@@ -122,7 +136,9 @@ def _summary(done: Done) -> str:
         return f"{done.rollup}: nothing new"
     ranges = ", ".join(f"{source}: {start}-{end - 1}" for source, (start, end) in sorted(done.ranges.items()))
     corrupt = f", {counted(done.corrupt, 'corrupt record')} left out" if done.corrupt else ""
+    late = f", {counted(done.late, 'late record')} kept apart" if done.late else ""
+    computed = f"{counted(done.rows, 'row')} in {counted(done.buckets, 'span')} computed{corrupt}{late}"
     return (
-        f"{done.rollup}: {counted(done.records, 'new record')} (offsets {ranges}), {counted(done.rows, 'row')} in "
-        f"{counted(done.buckets, 'span')} computed{corrupt}; {done.bytes / 1e6:.1f} MB in all, {done.seconds:.1f} s"
+        f"{done.rollup}: {counted(done.records, 'new record')} (offsets {ranges}), {computed}; "
+        f"{done.bytes / 1e6:.1f} MB in all, {done.seconds:.1f} s"
     )

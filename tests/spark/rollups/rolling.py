@@ -84,10 +84,11 @@ def die_after(seconds: float) -> None:
 
 
 def prepare_to_die(phase: str, log: str, out: str) -> None:
-    """Die while Spark writes files, or stages rows for a topic; before or after the manifest, the rows of a database, a
-    transaction of Kafka's, or the whole commit; or this many seconds from now on.
+    """Die while Spark writes files, or stages rows for a topic; before or after the table's commit, the rows of a
+    database, a transaction of Kafka's, or the whole commit; or this many seconds from now on.
     """
     from streamtopo.logs.kafka.group.writers import TransactionalWriter
+    from streamtopo.spark.rollups import delta
     from streamtopo.spark.rollups.outputs import Output
     from streamtopo.spark.sinks.sql import SqlSink
 
@@ -96,8 +97,8 @@ def prepare_to_die(phase: str, log: str, out: str) -> None:
         "files": lambda: any(Path(out).rglob("_temporary")),
         "staging": lambda: any(staging.glob("*")),
     }
-    calls = {
-        "manifest": (Path, "rename"),
+    calls: dict[str, tuple[Any, str]] = {
+        "table": (delta, "commit"),
         "rows": (SqlSink, "_move"),
         "transaction": (TransactionalWriter, "commit"),
         "commit": (Output, "commit"),

@@ -19,6 +19,9 @@ class TopologyError(StreamtopoError):
 class SerdeError(StreamtopoError):
     """A value does not have its declared type, or bytes cannot be decoded as the declared type."""
 
+    misfit = ""
+    """"key" or "value" if a step made one that does not have the type declared before."""
+
 
 class ConfigError(StreamtopoError):
     """An option does not exist, or its value is invalid."""
@@ -97,7 +100,10 @@ class FailedRecord:
     attempts: int = 1
     """How often it was tried so far."""
     code_place: str = ""
-    """Where the user's program makes the node, such as "to_cents, orders.py:31"."""
+    """The node for people: the topic that it reads or writes, and where the user's program makes it, such as
+    "to_cents, orders.py:31" or "writes totals, orders.py:35"."""
+    hint: str = ""
+    """What may help: the step that made a value of a wrong type, for example."""
 
     @property
     def place(self) -> str:
@@ -108,7 +114,7 @@ class FailedRecord:
 
     @property
     def step(self) -> str:
-        """The node and its place in the user's program."""
+        """The node, its topic, and its place in the user's program."""
         return f'step "{self.node}"' + (f" ({self.code_place})" if self.code_place else "")
 
     @property
@@ -124,7 +130,7 @@ class StepError(StreamtopoError):
         reason = safely(str if isinstance(failed.cause, StreamtopoError) else repr, failed.cause)
         key = "" if failed.key is None else f"the record's key is {_text(failed.key):.80}"
         message = f"{failed.step} failed on {failed.place}: {reason}"
-        super().__init__("; ".join(filter(None, [message, key, hint])))
+        super().__init__("; ".join(filter(None, [message, failed.hint, key, hint])))
         self.failed = failed
         self.__cause__ = failed.cause
 

@@ -80,6 +80,7 @@ ADVICE = {
         "group_by_key": "group it by a key: .group_by(lambda key, value: (key, value))",
         "items": _ROWS,
         "reduce": "group it first: .group_by(lambda key, value: (key, value)).reduce(…, …)",
+        "to_table": "it is a table already",
         "windowed_by": "only streams have windows: .group_by_key().windowed_by(…) before the table is made",
     },
     "GlobalKTable": {"to_stream": "only joins read it; read the topic with builder.table(…) for other operators"},
@@ -105,7 +106,7 @@ ADVICE = {
         "get": "a key has several sessions: .fetch(key) gives all, .fetch_session(key, start, end) one of them",
         "range": ".find_sessions(key, earliest_end, latest_start) gives sessions of a key, .all() those of all keys",
     },
-    "KeyValueStore": {"fetch": "use .get(key)"},
+    "KeyValueStore": {"fetch": "use .get(key)", "fetch_all": "use .all(), or .range(start, stop)"},
     "VersionedStore": {"fetch": "use .get(key), or .get_as_of(key, timestamp)"},
 }
 """By class and name. What is said of a class is true for its subclasses."""

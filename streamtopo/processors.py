@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Generic, Literal, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, Protocol, cast
 
 from streamtopo.records import IMMUTABLE, Headers, private
 from streamtopo.records.type_parameters import K2, V2, K, KIn, KOut, V, VIn, VOut
@@ -110,7 +110,15 @@ class Processor(Generic[KIn, VIn, KOut, VOut]):
     """Override the methods you need. Keep in a store what must survive a restart or a failed step.
 
     `Processor[str, Order, str, int]` gets keys of type str with Orders, and forwards keys of type str with ints.
+    `Processor[str, Order]` may forward anything, or nothing.
     """
+
+    if not TYPE_CHECKING:  # type checkers know that types may be left out; Python does from 3.13 on
+
+        def __class_getitem__(cls, types: Any) -> Any:
+            given = types if isinstance(types, tuple) else (types,)
+            missing = max(len(cls.__parameters__) - len(given), 0)
+            return super().__class_getitem__((*given, *[Any] * missing))
 
     def init(self, context: ProcessorContext[KOut, VOut], /) -> None:
         """Called once, before the first record. The context has the stores; by default it is kept as `self.context`."""

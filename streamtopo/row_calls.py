@@ -107,13 +107,15 @@ def in_parts(
         part = column[first : first + _PART]
         try:
             results += together(part)
+            continue
         except faults():
-            for place, value in enumerate(part, first):
-                try:
-                    results.append(one(value))
-                except faults() as error:
-                    errors[place] = error
-                    results.append(None)
+            pass  # not the context of the errors below, which say the same
+        for place, value in enumerate(part, first):
+            try:
+                results.append(one(value))
+            except faults() as error:
+                errors[place] = error
+                results.append(None)
     return results, errors
 
 

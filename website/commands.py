@@ -19,7 +19,7 @@ MORE = {
     "guarantee": "../concepts/exactly-once.md",
     "idle_advance": "../concepts/time.md#idle-inputs",
     "max_ahead": "../concepts/time.md#records-from-the-future",
-    "origin_idle": "../concepts/time.md#silent-partitions",
+    "origin_idle": "../concepts/time-partitions.md#silent-partitions",
     "max_task_idle": "../concepts/time.md#inputs-that-are-empty-for-a-moment",
     "accept_changes": "../operating/upgrades.md",
     "web_token": "../operating/security.md",
@@ -40,9 +40,10 @@ def cli_page() -> str:
     """Return the page of all commands."""
     head = """# Commands
 
-All commands with their options, as `--help` shows them. [The console](../guides/console.md) shows most of them at work.
-Settings come from the option (`--log embedded:elsewhere`), else from the environment (`STREAMTOPO_LOG`), else from
-`[tool.streamtopo]` in `./pyproject.toml` (`log = "embedded:elsewhere"`), else the default is used.
+All commands with their options, as `--help` shows them. [The command line](../guides/console.md) shows those that you
+need most.
+A command takes a setting from the option (`--log embedded:data`); without it from the environment (`STREAMTOPO_LOG`);
+without that from `[tool.streamtopo]` in `./pyproject.toml` (`log = "embedded:data"`); otherwise it takes the default.
 """
     return "\n".join([head, *(section(name, command) for name, command in commands(main))])
 
@@ -103,4 +104,4 @@ def options_table() -> str:
             row = f"| `{option.opts[0]}` | {default(option)} | {meaning(option)}{more} |"
             lines[option.name in keywords].append(row)
     head = ["| option | default | |", "|---|---|---|"]
-    return "\n".join([*head, *lines[True], "", "Of the command only:", "", *head, *lines[False]])
+    return "\n".join([*head, *lines[True], "", "These options only exist for the command:", "", *head, *lines[False]])

@@ -36,7 +36,9 @@ class Contender:
     share: float = 1.0
     """The share of the others' records: slow contenders would take hours."""
     commits: bool = True
-    """Whether it commits positions in a group; otherwise its output shows its progress."""
+    """Whether its group commits positions after their results; otherwise its output shows its progress."""
+    adds: Collection[str] = ()
+    """Fields of its own in JSON that it writes."""
     reports_late: bool = True
     """Whether it says at its end how many records it dropped as late, in a backlog."""
 
@@ -109,7 +111,15 @@ def python(peer: str, *options: str) -> Callable[[Job], list[str]]:
     return command
 
 
+def pathway(settings: str, workloads: Collection[str], *options: str) -> Contender:
+    program = python("pathway", *(options or ("100",)))
+    adds = "diff", "key", "time"
+    return Contender("Pathway", AT_LEAST, settings, program, workloads, commits=False, adds=adds, reports_late=False)
+
+
 _ON_FAUST = ("map-filter", "keyed-count", "every-update", "tumbling-count", "backlog", "latency")
+_ON_PATHWAY = ("map-filter", "keyed-count", "tumbling-count", "word-count")
+_ON_BYTEWAX = ("map-filter", "keyed-count", "every-update", "word-count", "backlog", "latency")
 _ALONE = ("map-filter", "keyed-count", "every-update", "latency")
 
 
@@ -130,4 +140,9 @@ def contenders() -> Iterator[Contender]:
     for guarantee, done in ((EXACTLY, AND_BACKLOG), (AT_LEAST, EVERY)):
         yield Contender("Quix Streams", guarantee, "", python("quix", guarantee.replace(" ", "-")), done, share=0.1)
     yield Contender("Faust", AT_LEAST, "", python("faust"), _ON_FAUST, share=0.02, reports_late=False)
-    yield Contender("Bytewax", AT_LEAST, "", python("bytewax"), ["map-filter", "every-update"], 0.1, commits=False)
+    yield pathway("", _ON_PATHWAY)
+    yield pathway("each 100 ms", ["latency"])
+    yield pathway("each 20 ms", ["latency"], "20")
+    yield pathway("cutoff", ["backlog"], "100", "cutoff")
+    yield pathway("no cutoff", ["backlog"])
+    yield Contender("Bytewax", AT_LEAST, "", python("bytewax", "10"), _ON_BYTEWAX, share=0.1, commits=False)

@@ -13,10 +13,10 @@ from streamtopo.broker import find_java
 from streamtopo.broker.directories import cache_directory
 from streamtopo.broker.downloads import LOGGING, fetched
 
-VERSION = "4.1.0"
-"""Of Kafka Streams: that of the cases in tests/conformance."""
+VERSION = "4.3.1"
+"""Of Kafka Streams: that of the broker. The cases in tests/conformance were recorded from 4.1.0."""
 HERE = Path(__file__).parent
-_STREAMS = f"org.apache.kafka:kafka-streams:{VERSION}", "com.fasterxml.jackson.core:jackson-databind:2.19.0", LOGGING
+_STREAMS = f"org.apache.kafka:kafka-streams:{VERSION}", "com.fasterxml.jackson.core:jackson-databind:2.21.2", LOGGING
 
 
 class MissingPeerError(Exception):

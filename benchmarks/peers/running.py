@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from benchmarks.data import PARTITIONS, Row
 from benchmarks.harness import DifferentResultsError
@@ -25,6 +26,18 @@ from benchmarks.peers.workloads import WORKLOADS, Values, Workload
 from benchmarks.processes import Running, cpu_seconds_of, until
 
 Measures = dict[str, float]
+_QUIET, _WINDOWS_QUIET = 3.0, 8.0
+"""Seconds. Output that has not grown for so long is complete. Windows may wait for their grace by the wall clock."""
+
+
+class Moment(NamedTuple):
+    at: float
+    cpu: float
+    """Seconds of CPU used so far."""
+
+
+def moment(running: Running) -> Moment:
+    return Moment(time.monotonic(), cpu_seconds_of(running.pid))
 
 
 def measured(contender: Contender, name: str, records: int, server: Server) -> Measures:
@@ -57,8 +70,9 @@ class _Scene:
         self._errors = directory / "errors"
         commit_at = self.warm_up, self.warm_up + records
         self._command = contender.command(Job(workload, server.brokers, self.state, commit_at))
-        self._commits, self._reports_late = contender.commits, contender.reports_late
+        self._contender = contender
         self._filled: Filled = {}
+        self._written = 0
         server.make([workload.input, workload.output, *workload.tables])
         for topic, rows in workload.tables.items():
             self.fill(topic, list(rows()))
@@ -71,18 +85,31 @@ class _Scene:
         for place, count in self.server.fill(topic, rows).items():
             self._filled[place] = self._filled.get(place, 0) + count
 
-    def until_done(self, running: Running) -> None:
-        outputs = 0 if self._commits else self.workload.outputs(self.rows[: sum(self._filled.values())])
+    def until_done(self, running: Running) -> Moment:
+        """Wait until all input so far is processed; return when this was."""
+        if not self._contender.commits:
+            return self._until_quiet(running)
+        until(lambda: self.server.done(self.workload, self._filled), "the end of the input", running.check)
+        return moment(running)
 
-        def done() -> bool:
-            if self._commits:
-                return self.server.done(self.workload, self._filled)
-            return self.server.written(self.workload.output) >= outputs
+    def _until_quiet(self, running: Running) -> Moment:
+        """Wait until the output grows, and then does not any more; return when it grew last."""
+        before, grew = self._written, moment(running)
+        patience = _WINDOWS_QUIET if self.workload.backlog else _QUIET
 
-        until(done, "the end of the input", running.check)
+        def quiet() -> bool:
+            nonlocal grew
+            written = self.server.written(self.workload.output)
+            if written != self._written:
+                self._written, grew = written, moment(running)
+            return written > before and time.monotonic() - grew.at > patience
 
-    def in_group(self) -> bool:
-        return self.server.is_stable(self.workload.application)
+        until(quiet, "the end of the output", running.check)
+        return grew
+
+    def has_started(self) -> bool:
+        """Return whether the process is in its group, or, if it has none, has written results."""
+        return self.server.is_stable(self.workload.application) or self.server.written(self.workload.output) > 0
 
     @property
     def expected(self) -> Values:
@@ -92,14 +119,20 @@ class _Scene:
     def found(self) -> Values:
         """The last value of each key in the output."""
         last = self.server.output(self.workload.output).last
-        return {key: self.workload.read(value) for key, value in last.items()}
+        return {key: self._read(value) for key, value in last.items()}
+
+    def _read(self, value: bytes) -> Any:
+        found = self.workload.read(value)
+        if isinstance(found, dict):
+            return {name: each for name, each in found.items() if name not in self._contender.adds}
+        return found
 
     @property
     def late(self) -> Measures:
         """What the process said last about late records, at its end. streamtopo says nothing if there were none."""
         said = re.findall(r"\blate:? ([\d,]+)", self._errors.read_text())
         number = said[-1].replace(",", "") if said else "0"
-        return {"late": float(number)} if self._reports_late else {}
+        return {"late": float(number)} if self._contender.reports_late else {}
 
     def check(self) -> None:
         last, expected = self.found, self.expected
@@ -133,12 +166,16 @@ def _throughput(scene: _Scene) -> Measures:
         scene.until_done(running)
         os.kill(running.pid, signal.SIGSTOP)
         scene.fill(topic, rows[scene.warm_up :])
-        cpu_before, began = cpu_seconds_of(running.pid), time.monotonic()
+        began = moment(running)
         os.kill(running.pid, signal.SIGCONT)
-        scene.until_done(running)
-        seconds, cpu = time.monotonic() - began, cpu_seconds_of(running.pid) - cpu_before
+        ended = scene.until_done(running)
     scene.check()
+    return _rate(scene, began, ended)
+
+
+def _rate(scene: _Scene, began: Moment, ended: Moment) -> Measures:
     units = scene.records * scene.workload.units
+    seconds, cpu = ended.at - began.at, ended.cpu - began.cpu
     return {f"{scene.workload.unit}/s": units / seconds, "CPU us": cpu / units * 1e6}
 
 
@@ -171,16 +208,10 @@ def _started(scene: _Scene) -> float:
 
 
 def _backlog(scene: _Scene) -> Measures:
-    """Start the process when all records are there; the clock starts when it is in its group."""
+    """Start the process when all records are there; the clock starts when it is in its group, or has results."""
     scene.fill(scene.workload.input, scene.rows)
     with scene.process() as running:
-        until(scene.in_group, "the process in its group", running.check)
-        cpu_before, began = cpu_seconds_of(running.pid), time.monotonic()
-        scene.until_done(running)
-        seconds, cpu = time.monotonic() - began, cpu_seconds_of(running.pid) - cpu_before
-    return {
-        f"{scene.workload.unit}/s": scene.records / seconds,
-        "CPU us": cpu / scene.records * 1e6,
-        **exactness(scene.found, scene.expected),
-        **scene.late,
-    }
+        until(scene.has_started, "the process in its group", running.check)
+        began = moment(running)
+        ended = scene.until_done(running)
+    return _rate(scene, began, ended) | exactness(scene.found, scene.expected) | scene.late

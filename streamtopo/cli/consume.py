@@ -16,6 +16,7 @@ from streamtopo.cli.shared.topic_reader import Page, follow_from, limited, read_
 from streamtopo.errors import SerdeError
 from streamtopo.logs import Log
 from streamtopo.records import TopicPartition
+from streamtopo.serdes.text import decoded
 
 Show = Callable[[Page], None]
 
@@ -109,7 +110,7 @@ def _naming_misfits(topic: str, types: DeclaredTypes, show: Show) -> Show:
                 if declared is None or data is None:
                     continue
                 try:
-                    declared.decode(data)
+                    decoded(declared, data)
                 except SerdeError as error:
                     place = f"{topic}/{record.partition} offset {record.offset}"
                     click.echo(f"{place}: the {what} does not fit: {error}", err=True)

@@ -144,6 +144,8 @@ def new(name: str) -> None:
 def _check_name(name: str) -> None:
     if not _NAME.fullmatch(name) or keyword.iskeyword(name):
         raise ConfigError(f'"{name}" cannot be the name of a Python module; try {_suggested(name)}')
+    if name == "setup":
+        raise ConfigError('pip would run "setup.py" to install the project; try my_setup')
     if _taken(name):
         raise ConfigError(f'"{name}" is the name of a module that is installed already; try {_suggested(name)}')
 

@@ -11,7 +11,13 @@ from typing import IO
 
 import click
 
-from streamtopo.cli.shared.declared_types import DeclaredType, DeclaredTypes, text_to_bytes, types_in_app
+from streamtopo.cli.shared.declared_types import (
+    DeclaredType,
+    DeclaredTypes,
+    is_table_in_app,
+    text_to_bytes,
+    types_in_app,
+)
 from streamtopo.cli.shared.line_batches import LineBatch, read_batches
 from streamtopo.cli.shared.log_access import complete_topic, existing_topic, opened_log
 from streamtopo.cli.shared.options import log_option
@@ -60,8 +66,9 @@ def produce(topic: str, file: IO[bytes], separator: bytes | None, as_json: bool,
     "base64", "int" or "float" (8 bytes, like a topology's int and float), "bool", or "json" (a string keeps its
     quotes). "partition" and "offset" are ignored, so the output of `consume --json` can be written again.
 
-    With --app, keys and values are written in the types that APP declares for TOPIC: give numbers as decimals, text as
-    it is, and everything else as JSON. A line that does not fit is an error; neither it nor a later line is written.
+    With --app, keys and values are written in the types that APP declares for TOPIC: give numbers as decimals, text and
+    types with a serde of your own as they are, and everything else as JSON. A line that does not fit is an error;
+    neither it nor a later line is written.
 
     \b
     Examples:
@@ -74,12 +81,18 @@ def produce(topic: str, file: IO[bytes], separator: bytes | None, as_json: bool,
         raise click.UsageError("with --json, the key is part of the object; remove --key-separator")
     types = types_in_app(app, topic)
     with opened_log(log) as target, _progress(file) as advance:
-        writer = _Writer(target, existing_topic(target, log, topic, to_write=True))
+        writer = _Writer(target, existing_topic(target, log, topic, to_write=True), types.key)
         parse = _json_object(types) if as_json else _keyed(separator, types) if separator else _value(types)
         for lines in read_batches(file):
             _write_or_say_where(writer, lines, parse, as_json)
             advance(lines.size)
     click.echo(f'{counted(writer.written, "record")} written to "{topic}"')
+    if writer.without_key and is_table_in_app(app, topic):
+        click.echo(
+            f'{counted(writer.without_key, "record")} without a key: {app} reads "{topic}" as a table, which drops '
+            'them; write KEY:VALUE with --key-separator :, or {"key": …, "value": …} with --json',
+            err=True,
+        )
 
 
 def _json_object(types: DeclaredTypes) -> Parse:
@@ -145,11 +158,13 @@ def _write(writer: _Writer, lines: LineBatch, parse: Parse, skip_blank: bool) ->
 
 
 class _Writer:
-    def __init__(self, log: Log, topic: Topic) -> None:
+    def __init__(self, log: Log, topic: Topic, key_type: DeclaredType) -> None:
         self._log = log
         self._topic = topic
+        self._key_type = key_type
         self._turns = count()
         self.written = 0
+        self.without_key = 0
         self.line = 0
         """Number of the current line."""
 
@@ -160,10 +175,12 @@ class _Writer:
         for number, rows in sorted(by_partition.items()):
             self._log.append(TopicPartition(self._topic.name, number), _columns(rows))
             self.written += len(rows)
+            self.without_key += sum(row.key is None for row in rows)
 
     def _partition_of(self, record: TopicRecord) -> int:
         turn = next(self._turns) if record.key is None else 0
-        return partition_of(record.key, self._topic.partitions, turn)
+        (key,) = [record.key] if self._key_type is None else self._key_type.inner_keys([record.key])
+        return partition_of(key, self._topic.partitions, turn)
 
 
 def _columns(rows: list[TopicRecord]) -> Columns:

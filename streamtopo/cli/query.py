@@ -14,6 +14,7 @@ from streamtopo.cli.shared.options import Setting, json_option, log_option, work
 from streamtopo.cli.shared.parsing import parsed
 from streamtopo.cli.shared.tables import NONE, json_text, show_lines
 from streamtopo.settings.config import config_of
+from streamtopo.settings.durations import spoken
 from streamtopo.settings.times import time_of, time_text
 from streamtopo.stores import Kind
 
@@ -71,7 +72,8 @@ def query(
     and other types as JSON; times such as 2026-01-31T12:00:00Z, or in milliseconds since 1970.
 
     Rows are shown with the start and end of their windows: on a terminal as a table, in a pipe as tab-separated lines.
-    With --json, each line is an object, with times in milliseconds. The exit code is 1 if KEY does not exist.
+    With --json, each line is an object, with times in milliseconds. If there are no rows, standard error says so. The
+    exit code is 1 if KEY does not exist.
 
     \b
     Examples:
@@ -90,10 +92,27 @@ def query(
         open_query(topology, source, config, store, wait=wait, token=web_token) as store_query,
     ):
         rows = _rows(store_query, **bounds) if key is None else _rows_of_key(store_query, key, **bounds)
-        found = _show(islice(rows, most), as_json)
-    if key is not None and not found:
-        click.echo(f'store "{store}" has no key "{key}"', err=True)
+        if _show(islice(rows, most), as_json) or most == 0:
+            return
+        bounded = any(value is not None for name, value in bounds.items() if name != "reverse")
+        click.echo(_nothing_found(store_query, key, bounded), err=True)
+    if key is not None:
         click.get_current_context().exit(FAILED)
+
+
+def _nothing_found(store_query: Query, key: str | None, bounded: bool) -> str:
+    from streamtopo.hosting.queries.text_format import parse_key
+
+    spec = store_query.spec
+    if key is None:
+        return f'store "{spec.name}" {"has no rows in this range" if bounded else "is empty"}'
+    said = f'store "{spec.name}" has no key "{key}"{" at this time" if bounded else ""}'
+    kept_from = store_query.kept_from(parse_key(spec.key, key)) if spec.timed else 0
+    if not kept_from:
+        return said
+    rows, limit = ("sessions", "ended") if spec.kind is Kind.SESSION else ("windows", "started")
+    kept = f"it keeps {rows} for {spoken(spec.retention)}: those that {limit} before {time_text(kept_from)} are gone"
+    return f"{said}; {kept}"
 
 
 def _check_versions(spec: StoreSpec) -> None:

@@ -14,13 +14,14 @@ from streamtopo.cli.shared.log_access import (
     opened_log,
     opened_log_or_empty,
 )
-from streamtopo.cli.shared.options import json_option, log_option
+from streamtopo.cli.shared.options import json_option, log_option, worker_option
 from streamtopo.cli.shared.tables import counted, show_json, show_rows, show_topics
 from streamtopo.errors import LogError
 from streamtopo.logs import Log, Topic
 from streamtopo.logs.opening import directory_of, log_exists, shown_log
 from streamtopo.logs.topics import MOST_PARTITIONS
 from streamtopo.records import TopicPartition
+from streamtopo.settings.config import config_of
 from streamtopo.topology.names import valid_name
 
 if TYPE_CHECKING:
@@ -199,12 +200,16 @@ def delete(topic: str, log: str) -> None:
 
 @topics.command()
 @click.argument("app")
+@worker_option("create_topics")
+@worker_option("no_create")
+@worker_option("wait_for_topics")
 @log_option
 @json_option
-def plan(app: str, log: str, as_json: bool) -> None:
+def plan(app: str, log: str, as_json: bool, **options: Any) -> None:
     """Show the topics that APP needs, and whether they exist.
 
-    A worker creates the internal topics. It creates the others, too, on the embedded log, or with --create-topics.
+    A worker creates the internal topics when it starts. It creates the others, too, on the embedded log, or with
+    --create-topics. Give this command the same options and settings as the worker.
 
     \b
     Examples:
@@ -214,9 +219,9 @@ def plan(app: str, log: str, as_json: bool) -> None:
     from streamtopo.cli.shared.required_topics import required_topics
     from streamtopo.engine.loading import load_topology
 
-    topology = load_topology(app)
+    topology, config = load_topology(app), config_of(**options)
     with opened_log_or_empty(log) as source:
-        found = [required._asdict() for required in required_topics(topology, source.topics(), source.keeps_deletions)]
+        found = [required._asdict() for required in required_topics(topology, source, config)]
     if as_json:
         show_json(found)
         return

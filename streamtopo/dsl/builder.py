@@ -24,6 +24,7 @@ from streamtopo.stores.build import versioned_store
 from streamtopo.timestamps import MaxAheadLike, TimestampLike, max_ahead_of, timestamp_of
 from streamtopo.topology import Topology
 from streamtopo.topology.answering import answering
+from streamtopo.topology.loops import check_loops
 from streamtopo.topology.names import names_or_pattern
 from streamtopo.topology.nodes import SourceNode
 from streamtopo.topology.operator import Operator
@@ -270,6 +271,7 @@ class StreamsBuilder:
     def build(self) -> Topology:
         """Return the topology as it is now, after the checks that need all of it."""
         self.graph.topology.subtopologies()
+        check_loops(self.graph.topology.nodes.values())
         return self.graph.topology
 
     def _read_once(self, source: SourceNode) -> str:

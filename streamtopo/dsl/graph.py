@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from streamtopo.errors import TopologyError
 from streamtopo.operators.stateless import each
 from streamtopo.operators.tables.conversions import passing
+from streamtopo.records import ChunkFunction
 from streamtopo.serdes import Serde, SerdeLike, serde_of
 from streamtopo.steps import StepLike
 from streamtopo.stores import StoreSpec
@@ -15,6 +16,16 @@ from streamtopo.topology import Topology
 from streamtopo.topology.names import valid_name
 from streamtopo.topology.nodes import ProcessorNode, SinkNode, SourceNode
 from streamtopo.topology.operator import Bindings, Operator
+
+_MAKES = {
+    "KSTREAM-FILTER-": "",
+    "KSTREAM-FLATMAP-": "key and value",
+    "KSTREAM-KEY-SELECT-": "key",
+    "KSTREAM-MAP-": "key and value",
+    "KSTREAM-PEEK-": "",
+}
+"""What functions return, if it is not the value: `Operator.makes` by the first part of generated names."""
+_FORWARDS_ALL = {"KSTREAM-KEY-SELECT-", "KSTREAM-MAP-", "KSTREAM-MAPVALUES-", "KSTREAM-PEEK-"}
 
 
 class ClosingTime(NamedTuple):
@@ -91,6 +102,12 @@ class Graph:
                 if isinstance(node, SinkNode):
                     reached.add(f"topic {node.topic}" if node.topic in self.topology.repartitions else node.name)
         return not self.null_keys.isdisjoint(reached)
+
+
+def stateless_operator(prefix: str, step: ChunkFunction, function: object) -> Operator:
+    """The operator of a node whose generated name begins with the prefix."""
+    makes, forwards_all = _MAKES.get(prefix, "value"), prefix in _FORWARDS_ALL
+    return Operator(lambda _: step, stateless=True, function=function, makes=makes, forwards_all=forwards_all)
 
 
 def shown(one: Any) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, overload
 
 from streamtopo.dsl.deduplicate import deduplicated
-from streamtopo.dsl.graph import Graph, next_serde, shown
+from streamtopo.dsl.graph import Graph, next_serde, shown, stateless_operator
 from streamtopo.dsl.grouped import KGroupedStream
 from streamtopo.dsl.joins.stream_joins import StreamJoins
 from streamtopo.dsl.ktable import KTable, table_of, versioned_table_of
@@ -327,7 +327,8 @@ class KStream(StreamJoins[K, V]):
                 f"{self.key.name}/{self.value.name} and {other.key.name}/{other.value.name}"
             )
         node = self.graph.name("KSTREAM-MERGE-", name)
-        self.graph.process(node, (self.node, other.node), Operator(lambda _: stateless.each, stateless=True))
+        operator = Operator(lambda _: stateless.each, stateless=True, forwards_all=True)
+        self.graph.process(node, (self.node, other.node), operator)
         return replace(self, node=node, key_changed=self.key_changed or other.key_changed)
 
     @answering
@@ -551,7 +552,10 @@ class KStream(StreamJoins[K, V]):
         node = self.graph.name(prefix, name)
         used = self.graph.use_stores(node, stores)
         operator = Operator(
-            lambda bindings: bindings.process(node, supplier, fixed_key), records=True, function=supplier
+            lambda bindings: bindings.process(node, supplier, fixed_key),
+            records=True,
+            function=supplier,
+            makes="value" if fixed_key else "key and value",
         )
         return self.graph.process(node, (self.node,), operator, used)
 
@@ -560,7 +564,7 @@ class KStream(StreamJoins[K, V]):
     def _then(
         self, prefix: str, step: ChunkFunction, function: object, value: SerdeLike | None, name: str | None
     ) -> KStream:
-        operator = Operator(lambda _: step, stateless=True, function=function)
+        operator = stateless_operator(prefix, step, function)
         node = self.graph.process(self.graph.name(prefix, name), (self.node,), operator)
         return replace(self, node=node, value=next_serde(value, self.value))
 

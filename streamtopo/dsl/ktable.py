@@ -202,7 +202,9 @@ class KTable(Generic[TK, V]):
         self.origin.send_old(keep=True)
         key_serde, value_serde = next_serde(key, self.key, key=True), next_serde(value, self.value)
         operator = Operator(
-            lambda bindings: aggregate_table.regroup(function, key_serde, bindings.count), function=function
+            lambda bindings: aggregate_table.regroup(function, key_serde, bindings.count),
+            function=function,
+            makes="key and value",
         )
         node = self.graph.process(self.graph.name("KTABLE-SELECT-", name), (self.node,), operator)
         return KGroupedTable(self, node, key_serde, value_serde, name)

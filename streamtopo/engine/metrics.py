@@ -74,11 +74,14 @@ class Failures(NamedTuple):
     """The name of its class."""
     answer: str
     """"skip" or "dead-letter"."""
+    place: str
+    """The node for people: see `FailedRecord.code_place`."""
     records: int
 
     def __str__(self) -> str:
         done = "skipped" if self.answer == "skip" else "dead letters"
-        return f"{done} {self.records:,} in {self.node} ({self.exception})"
+        place = f" ({self.place})" if self.place else ""
+        return f"{done} {self.records:,} in {self.node}{place}: {self.exception}"
 
 
 class Metrics(NamedTuple):
@@ -133,7 +136,7 @@ def _sum_by_reason(counts: list[dict[str, int]]) -> dict[str, int]:
 
 def failures_by(several: Iterable[Failures]) -> tuple[Failures, ...]:
     """One for each kind."""
-    counts = Counter[tuple[str, str, str]]()
+    counts = Counter[tuple[str, str, str, str]]()
     for *kind, count in several:
         counts[tuple(kind)] += count  # type: ignore[index]
     return tuple(Failures(*kind, count) for kind, count in counts.most_common())

@@ -121,7 +121,7 @@ def _kafka(address: str, options: Mapping[str, str]) -> Log:
         if error.name != "confluent_kafka":
             raise
         raise LogError(missing("a kafka: log", "kafka")) from error
-    brokers = address.removeprefix("//").rstrip("/")
+    brokers = address.strip("/")
     if not brokers:
         raise LogError("the URL names no broker; write kafka://HOST:PORT, or several with commas between them")
     if "@" in brokers:
@@ -129,6 +129,8 @@ def _kafka(address: str, options: Mapping[str, str]) -> Log:
             f"the URL {shown_url(f'kafka://{brokers}')} contains a user; give it as kafka.sasl.username=… and "
             "kafka.sasl.password=… (STREAMTOPO_KAFKA_SASL_PASSWORD in the environment)"
         )
+    if address.rstrip("/") != f"//{brokers}":
+        raise LogError(f"the URL of a Kafka log has two slashes: write {shown_url(f'kafka://{brokers}')}")
     return KafkaLog(ClientSettings(brokers, options))
 
 

@@ -115,9 +115,9 @@ def encoded(serde: Serde, column: list[Any], what: str) -> list[bytes | None]:
     try:
         return serde.encode_column(column)
     except Exception as error:
-        raise SerdeError(
-            f"the {what} does not fit: {error}; declare its type with {what}=… where it changes"
-        ) from error
+        explained = SerdeError(f"the {what} does not fit: {error}; declare its type with {what}=… where it changes")
+        explained.misfit = what
+        raise explained from error
 
 
 def serde_of(spec: SerdeLike[T], *, key: bool = False) -> Serde[T]:

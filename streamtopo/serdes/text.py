@@ -16,9 +16,9 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
 
 
 def from_text(serde: Serde, text: str) -> Any:
-    """Numbers as decimals, text and bytes unchanged, everything else as JSON, as in its topic."""
+    """Numbers as decimals, text and bytes unchanged, everything else as in its topic, which for most types is JSON."""
     if serde.name not in _PARSERS:
-        return serde.decode(text.encode())
+        return decoded(serde, text.encode())
     try:
         return _PARSERS[serde.name](text)
     except (ValueError, KeyError):
@@ -26,5 +26,13 @@ def from_text(serde: Serde, text: str) -> Any:
 
 
 def is_text(serde: Serde) -> bool:
-    """Whether each text is such a value, as it is."""
-    return serde in (STR, BYTES)
+    """Whether the bytes of a value are those of a text: of str and bytes, and of a serde of the user's own functions.
+
+    These may make something else of it, or refuse it; but they are all that defines the bytes.
+    """
+    return serde in (STR, BYTES) or serde.kind is None
+
+
+def decoded(serde: Serde, data: bytes) -> Any:
+    """The value. What a function of the user's raises becomes a SerdeError."""
+    return serde.decode_column([data])[0]

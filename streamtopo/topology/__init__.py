@@ -261,7 +261,12 @@ class Topology:
 def _processing(name: str, supplier: Callable[[], Any]) -> Operator:
     """The operator of a processor of the user's."""
     check_function(f'processor "{name}"', "supplier()", supplier)
-    return Operator(lambda bindings: bindings.process(name, supplier, fixed_key=False), records=True, function=supplier)
+    return Operator(
+        lambda bindings: bindings.process(name, supplier, fixed_key=False),
+        records=True,
+        function=supplier,
+        makes="key and value",
+    )
 
 
 def _placed(node: Node) -> Node:

@@ -23,7 +23,10 @@ def names_or_pattern(
     topics = list(topics)
     for topic in topics:
         if not isinstance(topic, str | re.Pattern):
-            raise TopologyError(f'source "{source}" is given {topic!r:.80}; name topics one by one, or give a pattern')
+            hint = "name topics one by one, or give a pattern"
+            if isinstance(topic, type):
+                hint = "give types by name: key=…, value=…"
+            raise TopologyError(f'source "{source}" is given {topic!r:.80} as a topic; {hint}')
     names = tuple(topic for topic in topics if isinstance(topic, str))
     patterns = [topic for topic in topics if not isinstance(topic, str)]
     if len(patterns) > 1 or (patterns and names):

@@ -39,6 +39,12 @@ class SourceNode:
     code_place: CodePlace | None = field(default=None, compare=False)
     """Where the user's program makes it; the topology finds that when the node is added."""
 
+    @property
+    def place(self) -> str:
+        """What people know it by: the topics that it reads, and where the program makes it."""
+        read = f"all {self.pattern.pattern}" if self.pattern else ", ".join(self.topics)
+        return _joined(f"reads {read}", self.code_place)
+
     def reads(self, topic: str) -> bool:
         return topic in self.topics or self.matches(topic)
 
@@ -62,6 +68,10 @@ class ProcessorNode:
     """What to do with records that it fails on; None: as everywhere."""
     code_place: CodePlace | None = field(default=None, compare=False)
 
+    @property
+    def place(self) -> str:
+        return str(self.code_place or "")
+
 
 @dataclass(frozen=True)
 class SinkNode:
@@ -74,6 +84,15 @@ class SinkNode:
     on_error: Policy | None = None
     """What to do with records that cannot be written; None: as everywhere."""
     code_place: CodePlace | None = field(default=None, compare=False)
+
+    @property
+    def place(self) -> str:
+        """What people know it by: the topic that it writes, and where the program makes it."""
+        return _joined(f"writes {self.topic}" if isinstance(self.topic, str) else "", self.code_place)
+
+
+def _joined(*parts: object) -> str:
+    return ", ".join(str(part) for part in parts if part)
 
 
 Node = SourceNode | ProcessorNode | SinkNode

@@ -97,6 +97,10 @@ class Operator:
     """For one with CHANGED, if something is known of the rows that it will forward."""
     function: Any = None
     """The user's function that it calls, if there is one, by which errors and drawings name the step."""
+    makes: str = "value"
+    """What the function returns: "value", "key" or "key and value" of rows; "" if rows are forwarded as they were."""
+    forwards_all: bool = False
+    """It forwards one row for each row."""
 
     def __post_init__(self) -> None:
         if self.records:

@@ -1,4 +1,4 @@
-"""The serdes that a topology declares for a topic."""
+"""What a topology declares for a topic: serdes, and whether it is read as a table."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from streamtopo.serdes import Serde
 from streamtopo.topology import Topology
+from streamtopo.topology.nodes import ProcessorNode
 
 Serdes = tuple[Serde, Serde]
 """For keys and for values."""
@@ -27,3 +28,13 @@ def declared_serdes(topology: Topology, topic: str) -> Iterator[Serdes]:
     for store in topology.stores.values():
         if topology.changelog_of(store.name) == topic:
             yield store.key, store.value
+
+
+def read_as_table(topology: Topology, topic: str) -> bool:
+    """Whether `builder.table` or `builder.global_table` reads the topic: tables drop records without a key."""
+    sources = {source.name for source in topology.sources if topic in map(topology.topic_of, source.topics)}
+    return any(
+        node.name.startswith("KTABLE-SOURCE-") and not node.operator.records and not sources.isdisjoint(node.parents)
+        for node in topology.nodes.values()
+        if isinstance(node, ProcessorNode)
+    )

@@ -153,9 +153,11 @@ class _Handlers:
         return JSON({"error": "no such key", "store": store, "key": text}, 404) if row is None else JSON(row)
 
     async def _windows(self, request: Request, query: AsyncQuery, key: Any) -> Response:
-        """Return the windows or sessions of a key, an empty list if it has none."""
+        """Return the windows or sessions of a key. If there is none, say from when on they are kept."""
         ask = query.session if query.spec.kind is Kind.SESSION else query.window
         found = await ask(key, *_bounds(request, query.spec))
+        if not found:
+            return JSON({"rows": [], "more": False, "kept_from": await query.kept_from(key)})
         return _rows_response(request, query.spec, found[::-1] if _is_reverse(request) else found)
 
     async def rows(self, request: Request) -> Response:

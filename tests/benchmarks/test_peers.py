@@ -50,6 +50,17 @@ def test_outputs_are_as_expected(server: Server, contender: str, workload: str) 
     assert measures[f"{WORKLOADS[workload].unit}/s"] > 0
 
 
+def test_the_output_of_a_contender_without_a_group_shows_when_it_is_done(server: Server) -> None:
+    contender = replace(CONTENDERS[ALONE], commits=False)
+    assert measured(contender, "keyed-count", 402, server)["records/s"] > 0
+
+
+def test_only_the_fields_of_its_own_are_left_out_of_what_a_contender_writes(server: Server) -> None:
+    assert measured(replace(CONTENDERS[ALONE], adds=["diff"]), "map-filter", 401, server)["records/s"] > 0
+    with pytest.raises(DifferentResultsError, match=r"not \{'user': .*'cents': "):
+        measured(replace(CONTENDERS[ALONE], adds=["cents"]), "map-filter", 401, server)
+
+
 def test_delays_are_measured(server: Server) -> None:
     measures = measured(CONTENDERS[OURS], "latency", 200, server)
     assert 0 < measures["p50 ms"] <= measures["p99 ms"]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from base64 import b64encode
 from pathlib import Path
 
 import pytest
 
 from streamtopo.logs import Log, Topic
+from streamtopo.partitioning import partition_of
 from streamtopo.records import Columns, TopicPartition
 from tests.cli.conftest import Run, objects
 
@@ -108,6 +111,53 @@ def test_a_window_cannot_be_a_line_but_is_shown_in_one(run: Run, log: Log) -> No
     assert objects(run("consume", "minutes", "--app", "shop", "--json")) == [*before, before[0] | {"offset": 1}]
 
 
+def test_windows_of_a_clock_that_begins_at_zero_are_written_again(run: Run, log: Log) -> None:
+    """The bytes of such a window are text."""
+    log.append(TopicPartition("minutes", 0), Columns([b"ann" + bytes(8)], [bytes(7) + b"1"], [0], None))
+    given = run("consume", "minutes", "--app", "shop", "--json").stdout
+    assert run("produce", "minutes", "--app", "shop", "--json", given=given).stderr == ""
+    first, again = log.read(TopicPartition("minutes", 0), 0, 100).columns.keys
+    assert first == again
+
+
+def test_a_window_goes_to_the_partition_of_its_key(run: Run, log: Log) -> None:
+    log.create(Topic("hours", 8))
+    builder = SHOP.replace('"minutes"', '"hours"')
+    Path("shop2.py").write_text(builder)
+    lines = [
+        json.dumps({"key": b64encode(b"ann" + minute.to_bytes(8)).decode(), "key_encoding": "base64", "value": minute})
+        for minute in range(8)
+    ]
+    assert run("produce", "hours", "--app", "shop2", "--json", given="\n".join(lines)).exit_code == 0
+    counts = [log.end(TopicPartition("hours", partition)) for partition in range(8)]
+    assert counts == [8 if partition == partition_of(b"ann", 8) else 0 for partition in range(8)]
+
+
+PAIRS = """
+from streamtopo import Serde, StreamsBuilder
+
+def two_words(data):
+    first, second = data.decode().split(" ")
+    return first, second
+
+pairs = Serde("pairs", lambda pair: " ".join(pair).encode(), two_words)
+builder = StreamsBuilder("words")
+builder.stream("orders", key=pairs, value=pairs).to("totals")
+"""
+
+
+def test_a_serde_of_ones_own_decides_whether_a_line_fits(run: Run, log: Log, folder: Path) -> None:
+    (folder / "words.py").write_text(PAIRS)
+    assert run("produce", "orders", "--app", "words", "--key-separator", ":", given="a b:c d\n").exit_code == 0
+    assert run("produce", "orders", "--app", "words", "--json", given='{"value": "e f"}').exit_code == 0
+    result = run("produce", "orders", "--app", "words", given="one\n")
+    assert result.stderr.startswith("Error: line 1: the value does not fit: serde \"pairs\" failed on bytes b'one': ")
+    run("produce", "orders", given="one\n")
+    result = run("consume", "orders", "--app", "words")
+    assert result.stdout == "a b\tc d\nnull\te f\nnull\tone\n"
+    assert result.stderr.startswith('orders/0 offset 2: the value does not fit: serde "pairs" failed')
+
+
 def test_a_record_that_does_not_fit_is_shown_and_named(run: Run, log: Log) -> None:
     log.append(TopicPartition("orders", 0), Columns([b"ann"], [b'{"lines": 5}'], [5], None))
     result = run("consume", "orders", "--app", "shop")
@@ -121,3 +171,22 @@ def test_a_topic_of_another_application_is_an_error_that_lists_the_own_ones(run:
     topics = "minutes, orders, shop-minutes-changelog, shop-totals-changelog, totals"
     said = 'neither reads nor writes "ordres"; did you mean "orders"? If not, remove --app, or give another one.'
     assert f"{said} Its topics are {topics}" in result.stderr
+
+
+def test_records_without_a_key_are_noticed_where_the_application_reads_a_table(
+    run: Run, log: Log, folder: Path
+) -> None:
+    (folder / "people.py").write_text(
+        "from streamtopo import StreamsBuilder\n"
+        "builder = StreamsBuilder('people')\n"
+        "people = builder.table('orders', key=str, value=str, name='names')\n"
+        "builder.stream('totals', key=str, value=str).join(people, lambda left, right: left + right).to('minutes')\n"
+    )
+    table = run("produce", "orders", "--app", "people", given="ann\nbob\n")
+    assert table.stdout == '2 records written to "orders"\n'
+    assert table.stderr == (
+        '2 records without a key: people reads "orders" as a table, which drops them; '
+        'write KEY:VALUE with --key-separator :, or {"key": …, "value": …} with --json\n'
+    )
+    assert not run("produce", "orders", "--app", "people", "--key-separator", ":", given="ann:Ann\n").stderr
+    assert not run("produce", "totals", "--app", "people", given="1\n").stderr

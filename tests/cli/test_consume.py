@@ -190,8 +190,18 @@ def test_what_may_not_be_a_time_is_refused(text: str) -> None:
 )
 def test_a_line_of_json_restores_the_bytes(types: DeclaredTypes) -> None:
     datas = [None, b"", b"k", b"42", b"1e400", b'"q"', b"null", b"{}", b'{"a": 1.10, "b":[1]}', b"\xff\0", FORTY_TWO]
-    datas += [b"\1", b"?\xf8\0\0\0\0\0\0", b"\x7f\xf8\0\0\0\0\0\0", "é\u2028\r\n".encode(), b"True", b'{"a":1,"a":2}']
-    for key in [*datas, b" 42", b'{"a":\n1}']:
+    datas += [
+        b"\1",
+        b"?\xf8\0\0\0\0\0\0",
+        b"\x7f\xf8\0\0\0\0\0\0",
+        "é\u2028\r\n".encode(),
+        b"True",
+        b'{"a":1,"a":2}',
+        b" 42",
+        b'"x"\n',
+        b"null ",
+    ]
+    for key in [*datas, b'{"a":\n1}']:
         for value in datas:
             record = TopicRecord(0, 0, key, value, -5, (("h", b"\xff"), ("h", b"null"), ("é", b"")))
             assert from_line(to_line(record, types).encode(), 0) == record
@@ -287,3 +297,10 @@ def test_records_are_a_table_on_a_terminal(start: Start, log: Log) -> None:
         ["0", "1", "null", "c"],
         ["1", "1", "evil", "\\x1b[2J[bold]"],
     ]
+
+
+@pytest.mark.usefixtures("log")
+def test_a_narrow_terminal_shows_keys_and_values(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    lines = [line.split() for line in on_terminal(start, "consume", "t")]
+    assert lines == [["key", "value"], ["k", "a"], ["k", "b"], ["null", "c"]]

@@ -62,6 +62,7 @@ def test_the_commands_of_its_readme_work(made: Path, start: Start) -> None:
         ("Größe", '"Größe" cannot be the name of a Python module; try gr_e'),
         ("json", '"json" is the name of a module that is installed already; try my_json'),
         ("click", '"click" is the name of a module that is installed already; try my_click'),
+        ("setup", 'pip would run "setup.py" to install the project; try my_setup'),
         ("full", '"full" exists already, and is not an empty folder; give another name'),
         ("file", '"file" exists already, and is not an empty folder; give another name'),
     ],

@@ -149,20 +149,28 @@ CHANGELOG = {
 }
 
 
-def lines(run: Run, app: str = "apps.wordcount") -> list[list[str]]:
-    result = run("topics", "plan", app)
+def lines(run: Run, *options: str, app: str = "apps.wordcount") -> list[list[str]]:
+    result = run("topics", "plan", app, *options)
     assert result.exit_code == 0, result.output
     return [line.split("\t") for line in result.stdout.splitlines()]
 
 
 def test_a_plan_in_an_empty_directory_creates_nothing(run: Run, folder: Path) -> None:
     assert [line[:4] for line in lines(run)] == [
-        ["sentences", "source", "-", "missing"],
-        ["word-counts", "sink", "-", "missing"],
-        ["wordcount-counts-repartition", "repartition", "-", "to create"],
-        ["wordcount-counts-changelog", "changelog", "-", "to create"],
+        ["sentences", "source", "4", "will be created"],
+        ["word-counts", "sink", "4", "will be created"],
+        ["wordcount-counts-repartition", "repartition", "4", "will be created"],
+        ["wordcount-counts-changelog", "changelog", "4", "will be created"],
     ]
     assert list(folder.iterdir()) == []
+
+
+def test_a_plan_without_permission_to_create_topics_says_which_are_missing(run: Run) -> None:
+    assert [line[2:4] for line in lines(run, "--create-topics", "0")] == [["-", "missing"]] * 2 + [
+        ["-", "will be created"]
+    ] * 2
+    assert {line[3] for line in lines(run, "--no-create")} == {"missing"}
+    assert {tuple(line[2:4]) for line in lines(run, "--create-topics", "7")} == {("7", "will be created")}
 
 
 def test_a_plan_with_existing_sources_has_partition_counts(run: Run, log: Log) -> None:
@@ -170,13 +178,13 @@ def test_a_plan_with_existing_sources_has_partition_counts(run: Run, log: Log) -
     log.create(Topic("wordcount-counts-changelog", 3, CHANGELOG))
     assert json.loads(run("topics", "plan", "apps.wordcount", "--json").stdout) == [
         {"topic": "sentences", "kind": "source", "partitions": 3, "config": {}, "state": "exists"},
-        {"topic": "word-counts", "kind": "sink", "partitions": None, "config": {}, "state": "missing"},
+        {"topic": "word-counts", "kind": "sink", "partitions": 4, "config": {}, "state": "will be created"},
         {
             "topic": "wordcount-counts-repartition",
             "kind": "repartition",
             "partitions": 3,
             "config": REPARTITION,
-            "state": "to create",
+            "state": "will be created",
         },
         {
             "topic": "wordcount-counts-changelog",
@@ -207,10 +215,10 @@ def test_a_plan_knows_patterns_and_topics_that_are_read_and_written(run: Run, lo
     )
     for name in ("in-1", "in-2", "in"):
         log.create(Topic(name, 1))
-    assert [line[:4] for line in lines(run, str(app))] == [
+    assert [line[:4] for line in lines(run, app=str(app))] == [
         ["in-1", "source", "1", "exists"],
         ["in-2", "source", "1", "exists"],
-        ["out", "source and sink", "-", "missing"],
+        ["out", "source and sink", "4", "will be created"],
     ]
 
 
@@ -261,8 +269,8 @@ def test_on_a_terminal_a_config_is_below_its_topic_and_no_line_is_too_long(
     assert on_terminal(start, "topics", "plan", "apps.wordcount") == [
         "topic                         kind         partitions  state",
         "sentences                     source       4           exists",
-        "word-counts                   sink         -           missing",
-        "wordcount-counts-repartition  repartition  4           to create",
+        "word-counts                   sink         4           will be created",
+        "wordcount-counts-repartition  repartition  4           will be created",
         "    cleanup.policy=delete, retention.ms=-1, segment.bytes=52428800,",
         "    message.timestamp.type=CreateTime, message.timestamp.after.max.ms=9223372036854775807",
         "wordcount-counts-changelog    changelog    4           exists",

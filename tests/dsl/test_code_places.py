@@ -164,7 +164,7 @@ def test_errors_name_the_function_and_its_line_and_the_key() -> None:
     )
 
 
-def test_errors_of_sources_sinks_and_stores_name_a_line_too() -> None:
+def test_errors_of_sources_sinks_and_stores_name_topics_and_lines_too() -> None:
     def written(orders: KStream) -> None:
         orders.map_values(len).to("out")
 
@@ -172,6 +172,36 @@ def test_errors_of_sources_sinks_and_stores_name_a_line_too() -> None:
         orders.process(Putting, stores=[key_value_store("kept", value=int)])
 
     file = "test_code_places.py"
-    assert f'SOURCE-0000000000" ({file}:{line_of(stream) + 1}) failed' in failure(lambda orders: None, b"\xff")
-    assert f'SINK-0000000002" ({file}:{line_of(written) + 1}) failed' in failure(written)
+    assert f'SOURCE-0000000000" (reads in, {file}:{line_of(stream) + 1}) failed' in failure(lambda _: None, b"\xff")
+    assert f'SINK-0000000002" (writes out, {file}:{line_of(written) + 1}) failed' in failure(written)
     assert f'"store kept" (Putting, {file}:{line_of(Putting.process)}) failed' in failure(kept)
+
+
+def test_a_value_of_a_wrong_type_names_the_step_that_made_it() -> None:
+    def joined(orders: KStream) -> None:
+        minutes = Windows.tumbling("1m")
+        lengths = orders.join(orders, lambda left, right: len(left), within="1s")
+        lengths.filter(lambda key, value: value > 0).group_by_key().windowed_by(minutes).reduce(max)
+
+    said = f"it is made by KSTREAM-MERGE-0000000005 (lambda, test_code_places.py:{line_of(joined) + 2}); the record's"
+    assert said in failure(joined)
+    five: Any = lambda key, value, row: 5  # noqa: E731
+    wrong = failure(lambda orders: orders.group_by_key().aggregate(list, five, value=list))
+    assert "aggregate" in wrong.lower()
+    assert "it is made by" not in wrong
+
+
+def test_a_key_of_a_wrong_type_names_the_step_that_made_it() -> None:
+    counted = failure(lambda orders: orders.group_by(lambda key, value: 5).count())
+    assert "it is made by KSTREAM-KEY-SELECT-0000000001 (lambda, test_code_places.py:" in counted
+
+
+def test_bytes_used_as_something_else_name_the_source_without_a_type() -> None:
+    builder = StreamsBuilder("orders")
+    orders: Any = builder.stream("in")
+    orders.map_values(lambda order: order["amount"]).to("out")
+    driver = Driver(builder)
+    with pytest.raises(
+        StepError, match=r"SOURCE-0000000000 \(reads in, .*\) gives bytes, as it declares no type; give"
+    ):
+        driver.send("in", b"{}")

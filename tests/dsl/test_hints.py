@@ -40,6 +40,7 @@ TRIED: list[tuple[Any, str, str]] = [
     (table, "print", "use .to_stream().print(…)"),
     (table, "foreach", "use .to_stream().for_each(…)"),
     (table, "count", "group it first: .group_by(lambda key, value: (key, value)).count()"),
+    (table, "toTable", "it is a table already"),
     (table, "get", "the rows of a table are read by queries: streamtopo query APP STORE KEY"),
     (grouped, "to", "call to before the records are grouped, or on the result: .count().to_stream().to(…)"),
     (grouped, "sliding_window", 'use .windowed_by(Windows.sliding("1m"))'),
@@ -83,6 +84,8 @@ def test_stores_of_windows_say_how_to_find_a_row() -> None:
         driver.store("minutes").get("a")
     with pytest.raises(AttributeError, match=r"a key has several sessions: .fetch\(key\) gives all"):
         driver.store("sessions").get("a")
+    with pytest.raises(AttributeError, match=r'has no "fetchAll"; use .all\(\), or .range\(start, stop\)'):
+        driver.store("counts").fetchAll("a")
     assert driver.store("minutes").fetch("a", 0) == 1
     assert [value for _, value in driver.store("sessions").fetch("a")] == [1]
 

@@ -16,7 +16,10 @@ from streamtopo.records import TopicPartition
 
 HELD = TimeHeldBack("0_3", (TopicPartition("orders", 3),), "behind", 720_000, since=10_000)
 RESTORING = (RestoreProgress("counts", 0, 1, 2),)
-FAILED = (Failures("map", "ValueError", "dead-letter", 3), Failures("map", "KeyError", "skip", 1))
+FAILED = (
+    Failures("map", "ValueError", "dead-letter", "to_cents, orders.py:31", 3),
+    Failures("map", "KeyError", "skip", "", 1),
+)
 METRICS = Metrics(
     ("0_0",), RESTORING, 5, 7, 1, 2.5, 1, {"null key": 1}, held_back=(HELD,), dead_letters=3, failures=FAILED
 )
@@ -59,8 +62,8 @@ def test_metrics_of_all_processes_are_added_up() -> None:
     assert pool.metrics() == together([METRICS.ended(), METRICS.ended()])
     assert (pool.metrics().skipped, pool.metrics().dead_letters) == (2, 6)
     assert [str(one) for one in pool.metrics().failures] == [
-        "dead letters 6 in map (ValueError)",
-        "skipped 2 in map (KeyError)",
+        "dead letters 6 in map (to_cents, orders.py:31): ValueError",
+        "skipped 2 in map: KeyError",
     ]
 
 

@@ -134,3 +134,15 @@ async def test_the_log_of_a_hosted_app(caplog: pytest.LogCaptureFixture, tmp_pat
     assert isinstance(logged[1], StepError)
     assert frames(logged[1].__cause__)[0] == "parse"
     assert "streamtopo/engine/" not in "".join(traceback.format_exception(logged[1]))
+
+
+def test_bytes_that_are_no_json_have_one_cause() -> None:
+    builder = StreamsBuilder("orders")
+    builder.stream("in", value=dict).to("out")
+    driver = Driver(builder, on_error="dead_letter")
+    driver.send_bytes("in", b"no json")
+    (letter,) = driver.dead_letters()
+    headers = dict(letter.headers)
+    text = (headers["__streams.errors.stacktrace"] or b"").decode()
+    assert "During handling of the above exception" not in text
+    assert text.count("DecodeError") + text.count("JSONDecodeError") <= 2

@@ -298,9 +298,10 @@ def test_the_metrics_say_what_failed_where() -> None:
     together(driver, 0, 0, 1)
     metrics = driver.worker.metrics()
     assert (metrics.skipped, metrics.dead_letters) == (1, 2)
+    line, file = halves.__code__.co_firstlineno, "test_policies.py"
     assert [str(one) for one in metrics.failures] == [
-        "dead letters 2 in KSTREAM-MAPVALUES-0000000001 (ZeroDivisionError)",
-        "skipped 1 in KSTREAM-SOURCE-0000000000 (SerdeError)",
+        f"dead letters 2 in KSTREAM-MAPVALUES-0000000001 (lambda, {file}:{line}): ZeroDivisionError",
+        f"skipped 1 in KSTREAM-SOURCE-0000000000 (reads in, {file}:{line + 2}): SerdeError",
     ]
 
 

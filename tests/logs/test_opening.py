@@ -34,6 +34,12 @@ def test_an_unknown_kind_of_log_lists_the_known_ones(url: str) -> None:
         open_log(url)
 
 
+@pytest.mark.parametrize("url", ["kafka:one:9092,two:9092", "kafka:/one:9092,two:9092", "kafka:///one:9092,two:9092"])
+def test_a_kafka_url_without_its_slashes_is_answered_with_the_right_one(url: str) -> None:
+    with pytest.raises(LogError, match=r"has two slashes: write kafka://one:9092,two:9092$"):
+        open_log(url)
+
+
 def test_options_are_checked(tmp_path: Path) -> None:
     with pytest.raises(LogError, match='option "sync", which embedded: logs do not have; they have synchronous'):
         open_log(f"embedded:{tmp_path}?sync=normal")

@@ -255,6 +255,11 @@ class Seen(Processor[str, Order, str, Order]):
             self.context.forward(Record(window.key, order, window.start))
 
 
+class Printed(Processor[str, Order]):
+    def process(self, record: Record[str, Order]) -> None:
+        log.info("%s", record.value.cents)
+
+
 class Untyped(Processor):
     def process(self, record: Record) -> None:
         self.context.forward(record.with_key(record.key.upper()))
@@ -263,6 +268,7 @@ class Untyped(Processor):
 def processors() -> None:
     assert_type(orders.process(Once).map_values(lambda cents: cents + 1), KStream[str, int])
     assert_type(orders.process_values(Once, value=int), KStream[str, int])
+    assert_type(orders.process(Printed), KStream[Any, Any])
     assert_type(orders.process(Untyped), KStream[Any, Any])
     stores = [
         key_value_store("seen", key=str, value=int),

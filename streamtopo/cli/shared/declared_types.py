@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from streamtopo.errors import SerdeError, TopologyError
 from streamtopo.serdes import BOOL, BYTES, FLOAT, INT, JSON, Serde
-from streamtopo.serdes.text import from_text, is_text
+from streamtopo.serdes.text import decoded, from_text, is_text
 from streamtopo.topology import Topology
-from streamtopo.topology.topic_serdes import declared_serdes
+from streamtopo.topology.topic_serdes import declared_serdes, read_as_table
 
 NUMBERS = {serde.name: serde for serde in (INT, FLOAT, BOOL)}
 DeclaredType = Serde | None
@@ -29,6 +29,15 @@ def types_in_app(app: str | None, topic: str) -> DeclaredTypes:
     from streamtopo.engine.loading import load_topology
 
     return declared_types(load_topology(app), topic)
+
+
+def is_table_in_app(app: str | None, topic: str) -> bool:
+    """Whether the application, if one is named, reads the topic as a table."""
+    if app is None:
+        return False
+    from streamtopo.engine.loading import load_topology
+
+    return read_as_table(load_topology(app), topic)
 
 
 def declared_types(topology: Topology, topic: str) -> DeclaredTypes:
@@ -60,11 +69,11 @@ def _topics(topology: Topology) -> list[str]:
 
 
 def text_to_bytes(declared: Serde, text: bytes) -> bytes | None:
-    """The bytes of a value, or a key, that is a line: numbers as decimals, text as it is, everything else as JSON."""
+    """The bytes of a value, or a key, that is a line: numbers as decimals, what is text as it is, all else as JSON."""
     if declared.inner is not None:
         raise SerdeError("the keys of this topic have a window, so a line cannot hold one; use --json and base64")
     if is_text(declared):
-        declared.decode(text)
+        decoded(declared, text)
         return text
     try:
         value = from_text(declared, text.decode())

@@ -12,6 +12,7 @@ from streamtopo.cli.shared.tables import NONE, json_text, printable
 from streamtopo.dead_letters.finding import PlacedLetter
 from streamtopo.dead_letters.letters import Letter
 from streamtopo.dead_letters.listing import Count
+from streamtopo.engine.compatibility.lineage import is_numbered
 from streamtopo.settings.times import time_text
 
 _LONGEST = 100
@@ -37,7 +38,7 @@ def letter_to_row(placed: PlacedLetter, types: DeclaredTypes) -> dict[str, Any]:
     return {
         "letter": placed.place,
         "time": time_text(letter.record.timestamp),
-        "node": _in_line(letter.node),
+        "node": _in_line(_node(letter)),
         "exception": _in_line(letter.exception),
         "message": message if len(message) <= _LONGEST else f"{message[: _LONGEST - 1]}…",
         "source": _in_line(_source(letter)),
@@ -81,6 +82,13 @@ def letter_to_lines(placed: PlacedLetter, types: DeclaredTypes) -> Iterator[str]
     if letter.stacktrace:
         yield ""
         yield from map(printable, letter.stacktrace.expandtabs(4).splitlines())
+
+
+def _node(letter: Letter) -> str | None:
+    """With its place, if its name was generated."""
+    if letter.node is None or letter.place is None or not is_numbered(letter.node):
+        return letter.node
+    return f"{letter.node} ({letter.place})"
 
 
 def _source(letter: Letter) -> str:

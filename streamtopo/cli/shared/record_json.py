@@ -17,6 +17,7 @@ from streamtopo.cli.shared.declared_types import NUMBERS, DeclaredType, Declared
 from streamtopo.errors import SerdeError
 from streamtopo.records import Headers
 from streamtopo.serdes import JSON, STR, Serde
+from streamtopo.serdes.text import decoded
 
 
 class TopicRecord(NamedTuple):
@@ -69,7 +70,7 @@ def _to_json(data: bytes, declared: DeclaredType, *, exact: bool) -> JsonText:
         return _declared_to_json(data, declared)
     # In valid JSON, line breaks are only between the tokens.
     line = re.sub(r"[\r\n]", " ", text.strip())
-    if exact and line != text:
+    if line != text and (exact or line[0] not in "{["):
         return _text_to_json(data)
     return JsonText(line, "json" if line == "null" or line.startswith('"') else None)
 
@@ -154,12 +155,12 @@ def _check_names(members: dict[str, JsonMember]) -> None:
 def _bytes_of(name: str, member: JsonMember, encoding: Any, declared: DeclaredType = None) -> bytes | None:
     if encoding is not None and encoding not in ENCODINGS:
         raise SerdeError(f'"{name}" has the encoding {encoding!r}; give one of {", ".join(ENCODINGS)}')
-    if declared is not None and encoding is None:
+    if declared is not None and encoding is None and not _defined_by_bytes(declared):
         return _declared_bytes(name, member, declared)
     try:
         data = _encoded(member, encoding)
         if declared is not None and data is not None:
-            declared.decode(data)
+            decoded(declared, data)
         return data
     except (SerdeError, TypeError, ValueError) as error:
         raise SerdeError(f'the "{name}" {member.text:.80} cannot be written as {encoding or "text"}: {error}') from None
@@ -168,6 +169,11 @@ def _bytes_of(name: str, member: JsonMember, encoding: Any, declared: DeclaredTy
 def _is_plain(declared: Serde) -> bool:
     """Numbers and text: the type alone says what the bytes are."""
     return declared == STR or declared.name in NUMBERS
+
+
+def _defined_by_bytes(declared: Serde) -> bool:
+    """Keys with windows, and values of the user's own serdes: no JSON stands for them, only the text of their bytes."""
+    return declared.inner is not None or declared.kind is None
 
 
 def _declared_bytes(name: str, member: JsonMember, declared: Serde) -> bytes | None:

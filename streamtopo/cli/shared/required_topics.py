@@ -6,30 +6,40 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from streamtopo.engine.plan import REPARTITION_CONFIG, changelog_config, difference, plan
-from streamtopo.logs import Topic
+from streamtopo.engine.topics.missing_topics import MissingTopics
+from streamtopo.logs import Log, Topic
+from streamtopo.settings.config import WorkerConfig
 from streamtopo.topology import Topology
 
 
 class RequiredTopic(NamedTuple):
     topic: str
     kind: str
-    """Source, sink, or both; repartition or changelog for internal topics, which a worker creates itself."""
+    """Source, sink, or both; repartition or changelog for internal topics."""
     partitions: int | None
     """None if it depends on topics that are missing."""
     config: Mapping[str, str]
     state: str
-    """Its state in the log: "exists", "missing", "to create", or how it differs."""
+    """Its state in the log: "exists", "missing", "will be created" when a worker starts, or how it differs."""
 
 
-def required_topics(topology: Topology, existing: Mapping[str, Topic], keep_deletions: int = 0) -> list[RequiredTopic]:
-    external = [_external(name, kind, existing.get(name)) for name, kind in sorted(_external_names(topology, existing))]
-    missing = any(required.state == "missing" and "source" in required.kind for required in external)
-    internal = (
-        _internal_topics(topology, keep_deletions) if missing else plan(topology, existing, keep_deletions).internal
-    )
+MISSING, NEW = "missing", "will be created"
+
+
+def required_topics(topology: Topology, log: Log, config: WorkerConfig) -> list[RequiredTopic]:
+    existing, created = dict(log.topics()), MissingTopics(topology, log, config).planned()
+    known = existing | {name: Topic(name, partitions) for name, partitions in created.items()}
+    external = [
+        _external(name, kind, known.get(name), NEW if name in created else "exists")
+        for name, kind in sorted(_external_names(topology, existing))
+    ]
+    if any(required.state == MISSING and "source" in required.kind for required in external):
+        internal = _internal_topics(topology, log.keeps_deletions)
+    else:
+        internal = list(plan(topology, known, log.keeps_deletions).internal)
     changelogs = set(map(topology.changelog_of, topology.stores))
     return external + [
-        _internal(topic, "changelog" if topic.name in changelogs else "repartition", existing.get(topic.name))
+        _internal(topic, "changelog" if topic.name in changelogs else "repartition", existing.get(topic.name), config)
         for topic in internal
     ]
 
@@ -43,10 +53,10 @@ def _external_names(topology: Topology, existing: Mapping[str, Topic]) -> Iterat
         yield name, " and ".join(["source"] * (name in read) + ["sink"] * (name in written))
 
 
-def _external(name: str, kind: str, known: Topic | None) -> RequiredTopic:
+def _external(name: str, kind: str, known: Topic | None, state: str) -> RequiredTopic:
     if known is None:
-        return RequiredTopic(name, kind, None, {}, "missing")
-    return RequiredTopic(name, kind, known.partitions, dict(known.config), "exists")
+        return RequiredTopic(name, kind, None, {}, MISSING)
+    return RequiredTopic(name, kind, known.partitions, dict(known.config), state)
 
 
 def _internal_topics(topology: Topology, keep_deletions: int) -> list[Topic]:
@@ -64,9 +74,9 @@ def _internal_topics(topology: Topology, keep_deletions: int) -> list[Topic]:
     return [*repartitions, *changelogs]
 
 
-def _internal(topic: Topic, kind: str, known: Topic | None) -> RequiredTopic:
+def _internal(topic: Topic, kind: str, known: Topic | None, config: WorkerConfig) -> RequiredTopic:
     partitions = topic.partitions or (known.partitions if known else None)
-    state = "to create"
+    state = MISSING if config.no_create else NEW
     if known is not None:
         state = "exists"
         if topic.partitions and known.partitions != topic.partitions:

@@ -36,8 +36,7 @@ def show_rows(rows: Sequence[Row], columns: Mapping[str, str]) -> None:
     if sys.stdout.isatty():
         _show_table(cells, columns.values())
     else:
-        for line in cells:
-            click.echo("\t".join(line))
+        _show_unchanged(cells)
 
 
 def show_topics(rows: Sequence[Row], columns: Sequence[str]) -> None:
@@ -57,10 +56,9 @@ def show_topics(rows: Sequence[Row], columns: Sequence[str]) -> None:
 def show_lines(headings: Sequence[str], lines: Iterator[Sequence[str]]) -> None:
     """Print lines as they come. On a terminal, the first ones say how wide the columns are."""
     if not sys.stdout.isatty():
-        for line in lines:
-            click.echo("\t".join(line))
+        _show_unchanged(lines)
         return
-    shown = (list(map(printable, line)) for line in lines)
+    shown = ([printable(text).replace("\n", "\\n") for text in line] for line in lines)
     first = list(islice(shown, _PAGE))
     widths = _widths([headings, *first])
     click.secho(_aligned(headings, widths), bold=True)
@@ -68,12 +66,21 @@ def show_lines(headings: Sequence[str], lines: Iterator[Sequence[str]]) -> None:
         click.echo(_aligned(line, widths))
 
 
+def _show_unchanged(lines: Iterable[Sequence[str]]) -> None:
+    for line in lines:
+        click.echo("\t".join(line), color=True)  # else click would remove what looks like colors, also from a key
+
+
 def _widths(lines: Iterable[Sequence[str]]) -> list[int]:
-    return [min(max(map(len, column)), _WIDEST) for column in zip(*lines, strict=True)]
+    from rich.cells import cell_len  # some characters take two columns
+
+    return [min(max(map(cell_len, column)), _WIDEST) for column in zip(*lines, strict=True)]
 
 
 def _aligned(line: Sequence[str], widths: Sequence[int]) -> str:
-    return "  ".join(map(str.ljust, line, widths)).rstrip()
+    from rich.cells import cell_len
+
+    return "  ".join(text + " " * (width - cell_len(text)) for text, width in zip(line, widths, strict=True)).rstrip()
 
 
 def printable(text: str) -> str:

@@ -63,6 +63,7 @@ class ForeignKeyJoin:
                     unanswered=self._unanswered(bindings, topic),
                 ),
                 function=extract,
+                makes="key",
             ),
         )
         return self._through(topic, "subscription-registration", (node,), sides.foreign, SUBSCRIPTION)

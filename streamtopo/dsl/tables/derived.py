@@ -40,7 +40,7 @@ def filter_table(table: KTable, predicate: Callable[[Any, Any], object], name: s
             return keep_rows(convert, origin.open(bindings))
         return derive(convert, sends_old=origin.sends_old)
 
-    return _derived_table(table, node, table.value, origin, Operator(open_step, function=predicate))
+    return _derived_table(table, node, table.value, origin, Operator(open_step, function=predicate, makes=""))
 
 
 def map_table(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from streamtopo.engine.failures.hints import hint
 from streamtopo.errors import FailedRecord, StepError, safely
 from streamtopo.settings.on_error import Answer, Fail, Policy, Retry, answer_of
 from streamtopo.topology import Topology
@@ -27,9 +28,8 @@ class Policies:
         self._general: Policy = option or topology.on_error or Fail()
 
     def placed(self, failed: FailedRecord) -> FailedRecord:
-        """With the place of the node in the user's program."""
-        place = self._places.get(failed.node)
-        return replace(failed, code_place=place) if place else failed
+        """With what people know of the node, and a hint."""
+        return replace(failed, code_place=self._places.get(failed.node, ""), hint=hint(self._nodes, failed))
 
     def answer(self, failed: FailedRecord) -> Answer:
         """What to do now. StepError to stop at the record."""
@@ -55,10 +55,10 @@ class Policies:
 
 
 def _places(nodes: Iterable[Node]) -> dict[str, str]:
-    """Where the user's program makes each node, or the first one that uses a store."""
+    """The place of each node, and of the first one that uses a store."""
     places: dict[str, str] = {}
     for node in nodes:
         stores = (*node.stores, *node.uses) if isinstance(node, ProcessorNode) else ()
         for name in (node.name, *[STORE + store for store in stores]):
-            places.setdefault(name, str(node.code_place or ""))
+            places.setdefault(name, node.place)
     return places

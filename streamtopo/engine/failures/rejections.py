@@ -28,6 +28,8 @@ class FailureKind(NamedTuple):
     exception: str
     answer: str
     """"skip" or "dead-letter"."""
+    place: str
+    """Of the node: see `FailedRecord.code_place`."""
 
 
 class Rejections:
@@ -98,7 +100,7 @@ class Rejections:
         return sum(count for kind, count in self.counts.items() if kind.answer == answer)
 
     def _note(self, failed: FailedRecord, answer: str) -> None:
-        kind = FailureKind(failed.node, type(failed.cause).__name__, answer)
+        kind = FailureKind(failed.node, type(failed.cause).__name__, answer, failed.code_place)
         self.counts[kind] += 1
         self._streaks[kind].note(failed)
         count = self.counts[kind]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from streamtopo.engine.plan import absent, missing
 from streamtopo.logs import Log, Topic
@@ -31,11 +31,18 @@ class MissingTopics:
         gone = self._missing() if self.partitions else self._still_missing()
         if gone and not self.partitions:
             raise absent(gone, may_create=not self._config.no_create)
-        counts = {name: self._count(name) for name in gone}
+        counts = self._counts(gone)
         for name, kind in gone.items():
             self._log.create(Topic(name, counts[name]))
             logger.info('created %s topic "%s" with %d partitions', kind, name, counts[name])
         return counts
+
+    def planned(self) -> dict[str, int]:
+        """The topics that `create` would create now, with their numbers of partitions."""
+        return self._counts(self._missing()) if self.partitions else {}
+
+    def _counts(self, names: Iterable[str]) -> dict[str, int]:
+        return {name: self._count(name) for name in names}
 
     def _missing(self) -> dict[str, str]:
         return missing(self._topology, self._log.topics())

@@ -71,6 +71,9 @@ class AsyncQuery(Generic[TK, T]):
     async def session(self, key: TK, start: int | None = None, stop: int | None = None) -> list[tuple[Windowed[TK], T]]:
         return await self._retry.call_async(lambda: self._in_thread(self._anywhere.session, key, start, stop))
 
+    async def kept_from(self, key: TK) -> int:
+        return await self._retry.call_async(lambda: self._in_thread(self._anywhere.kept_from, key))
+
     async def versioned(self, key: TK, as_of: int | None = None) -> Version[T] | None:
         return await self._retry.call_async(lambda: self._in_thread(self._anywhere.versioned, key, as_of))
 

@@ -14,7 +14,7 @@ from streamtopo.hosting.queries.waiting import Retry
 from streamtopo.partitioning import partition_of
 from streamtopo.records.type_parameters import TK, T
 from streamtopo.stores import Kind, StoreSpec
-from streamtopo.stores.rows.extent import Extent
+from streamtopo.stores.rows.extent import Extent, oldest_live
 from streamtopo.stores.rows.versions import Version, as_of, latest
 from streamtopo.stores.views.key_value import Pair, after_prefix
 from streamtopo.windows import FOREVER, Windowed
@@ -105,7 +105,7 @@ class Query(Generic[TK, T]):
     def find(self, key: TK) -> Found:
         """Return the value with its timestamp."""
         data, part = self._located(key, "get")
-        return self._retry.call(lambda: self._decoded_row(self._source.get(part, data)))
+        return self._retry.call(lambda: _decoded_row(self.spec, self._source.get(part, data)))
 
     def ask(self, key: TK) -> Answer:
         """Like `find`, but return `NotOwner` and `Restoring` instead of raising them, for use with `match`."""
@@ -139,6 +139,15 @@ class Query(Generic[TK, T]):
         first, last = _times(start, stop)
         return [pair for pair in self._windows_of(key, first, FOREVER) if pair[0].start <= last]
 
+    def kept_from(self, key: TK) -> int:
+        """Return the time, in milliseconds, before which windows that started, or sessions that ended, are removed.
+
+        It is the store's time in the partition of the key, less the retention. 0: none have been removed.
+        """
+        self._check((*_WINDOWS, Kind.SESSION), "kept_from")
+        part = self._part(self._inner_key(key))
+        return self._retry.call(lambda: oldest_live(self.spec, self._source.time(part)))
+
     def versioned(self, key: TK, as_of: int | None = None) -> Version[T] | None:
         """Return the version valid at a time, in milliseconds, within the store's history; without one, the latest."""
         self._check((Kind.VERSIONED,), "versioned")
@@ -158,22 +167,15 @@ class Query(Generic[TK, T]):
 
     # -- inside
 
-    def _encoded(self, key: Any) -> bytes:
-        if key is None:
-            raise QueryError(f'store "{self.spec.name}" has no row with a null key; give a key')
-        (data,) = self.spec.key.encode_column([key])
-        assert data is not None
-        return data
-
     def _bounds(self, start: Any = None, stop: Any = None, reverse: bool = False) -> ScanBounds:
         if self.spec.timed:
             return ScanBounds(reverse=reverse, extent=Extent(None, None, *_times(start, stop)))
-        first = b"" if start is None else self._encoded(start)
-        return ScanBounds(first, None if stop is None else self._encoded(stop) + b"\0", reverse)
+        first = b"" if start is None else _encoded(self.spec, start)
+        return ScanBounds(first, None if stop is None else _encoded(self.spec, stop) + b"\0", reverse)
 
     def _located(self, key: Any, asked: str) -> tuple[bytes, StorePart]:
         self._check(_BY_KEY, asked)
-        data = self._encoded(key)
+        data = _encoded(self.spec, key)
         (inner,) = self.spec.key.inner_keys([data])
         return data, self._part(inner or b"")
 
@@ -206,17 +208,6 @@ class Query(Generic[TK, T]):
             )
         return [self._only_partition]
 
-    def _decoded_row(self, data: bytes | None) -> Found:
-        spec = self.spec
-        if data is None:
-            return Found(None)
-        if spec.kind is Kind.VERSIONED:
-            version = latest(spec.value.decode(data))
-            return Found(None) if version is None else Found(version.value, version.timestamp)
-        if not spec.timestamped:
-            return Found(spec.value.decode(data))
-        return Found(spec.value.decode(data[8:]), int.from_bytes(data[:8], "big", signed=True))
-
     def _version_at(self, part: StorePart, key: bytes, time: int | None) -> Version | None:
         data = self._source.get(part, key)
         if data is None:
@@ -224,8 +215,12 @@ class Query(Generic[TK, T]):
         chain = self.spec.value.decode(data)
         return latest(chain) if time is None else as_of(chain, time, self._source.time(part) - self.spec.retention)
 
+    def _inner_key(self, key: Any) -> bytes:
+        """The bytes of a key without its window."""
+        return _encoded(self.spec, None if key is None else Windowed(key, 0, 0))[: -self.spec.key.window_bytes]
+
     def _windows_of(self, key: Any, start: int, stop: int) -> list[Pair]:
-        inner = self._encoded(None if key is None else Windowed(key, 0, 0))[: -self.spec.key.window_bytes]
+        inner = self._inner_key(key)
         part, bounds = self._part(inner), ScanBounds(extent=Extent(inner, inner, start, stop))
         return self._retry.call(lambda: list(self._decoded_pairs(self._source.scan(part, bounds))))
 
@@ -234,10 +229,11 @@ class Query(Generic[TK, T]):
 
     def _decoded_pairs(self, rows: RowIterator) -> Iterator[Pair]:
         """Not a generator: after a refusal, a generator would have ended, and this continues if `rows` does."""
-        decode, prefix_length, found = self.spec.key.decode, segment_bytes(self.spec), self._decoded_row
+        spec = self.spec
+        decode, prefix_length = spec.key.decode, segment_bytes(spec)
 
         def pair(row: tuple[bytes, bytes]) -> Pair:
-            return decode(row[0][prefix_length:]), found(row[1]).value
+            return decode(row[0][prefix_length:]), _decoded_row(spec, row[1]).value
 
         return filter(lambda pair: pair[1] is not None, map(pair, rows))
 
@@ -246,6 +242,25 @@ class Query(Generic[TK, T]):
         spec, number = self._location
         parts = [StorePart(spec.name, TaskId(number, partition)) for partition in self._queried_partitions()]
         return self._retry.call(lambda: MergedRows(self._source, parts, bounds))
+
+
+def _encoded(spec: StoreSpec, key: Any) -> bytes:
+    if key is None:
+        raise QueryError(f'store "{spec.name}" has no row with a null key; give a key')
+    (data,) = spec.key.encode_column([key])
+    assert data is not None
+    return data
+
+
+def _decoded_row(spec: StoreSpec, data: bytes | None) -> Found:
+    if data is None:
+        return Found(None)
+    if spec.kind is Kind.VERSIONED:
+        version = latest(spec.value.decode(data))
+        return Found(None) if version is None else Found(version.value, version.timestamp)
+    if not spec.timestamped:
+        return Found(spec.value.decode(data))
+    return Found(spec.value.decode(data[8:]), int.from_bytes(data[:8], "big", signed=True))
 
 
 def _times(start: Any, stop: Any) -> tuple[int, int]:

@@ -183,7 +183,8 @@ async def test_over_http(client: httpx.AsyncClient) -> None:
 
     row = {"key": "d", "start": timed.END, "end": timed.END + 1000, "value": 1}
     assert await get("/stores/seconds/d") == {"rows": [row], "more": False}
-    assert await get("/stores/seconds/nobody") == {"rows": [], "more": False}
+    assert await get("/stores/seconds/a?to=200000") == {"rows": [], "more": False, "kept_from": 299_001}
+    assert await get("/stores/ever/nobody") == {"rows": [], "more": False, "kept_from": 0}
     some = await get("/stores/seconds/a?from=1000000&to=1005000&limit=2")
     assert ([row["start"] for row in some["rows"]], some["more"]) == ([1_000_000, 1_001_000], True)
     some = await get("/stores/seconds/a?from=1000000&to=1005000&reverse=true&limit=1")
@@ -225,6 +226,8 @@ def test_on_the_command_line_from_the_disk(driver: Driver, full: Path) -> None:
         "a\t1970-01-01T00:16:41Z"
     )
     assert len(asked("minutes").splitlines()) == len(list(driver.store("minutes").all()))
-    assert asked("seconds", "nobody") == (1, 'store "seconds" has no key "nobody"\n')
+    kept = "it keeps windows for 25 min: those that started before 1970-01-01T00:04:59.001Z are gone"
+    assert asked("seconds", "a", "--to", "200000") == (1, f'store "seconds" has no key "a" at this time; {kept}\n')
+    assert asked("ever", "nobody") == (1, 'store "ever" has no key "nobody"\n')
     assert asked("seconds", "--from", "noon")[0] == 1
     assert asked("seconds", "--as-of", "5")[0] == asked("seconds", "a", "--prefix", "a")[0] == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -68,6 +69,19 @@ def test_a_changelog_that_ends_with_an_aborted_transaction(log: KafkaLog, tmp_pa
     other.abort()
     other.leave()
     assert count(log, tmp_path / "b", b"0") == {key.decode(): 3 if key == b"0" else 2 for key in KEYS}
+
+
+def test_an_old_store_is_brought_up_to_date_and_one_of_a_deleted_changelog_starts_empty(
+    log: KafkaLog, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    count(log, tmp_path / "a", *KEYS)
+    shutil.copytree(tmp_path / "a", tmp_path / "old")
+    count(log, tmp_path / "a", b"0", b"0")
+    assert count(log, tmp_path / "old", b"0") == {key.decode(): 4 if key == b"0" else 1 for key in KEYS}
+    assert "rebuilt from" not in caplog.text
+    log.delete(CHANGELOG.topic)
+    assert count(log, tmp_path / "a", b"0") == {"0": 1}
+    assert "rebuilt from" in caplog.text
 
 
 def test_an_empty_changelog_and_a_truncated_one(

@@ -58,8 +58,8 @@ def test_planned_topics_can_be_created_by_someone_else(log: KafkaLog, kafka: str
     assert planned == {
         "sentences": (3, {}, "exists"),
         "word-counts": (1, {}, "exists"),
-        REPARTITION: (3, REPARTITION_CONFIG, "to create"),
-        CHANGELOG: (3, CHANGELOG_CONFIG, "to create"),
+        REPARTITION: (3, REPARTITION_CONFIG, "will be created"),
+        CHANGELOG: (3, CHANGELOG_CONFIG, "will be created"),
     }
     with pytest.raises(PartitionError, match=f'internal topic "{REPARTITION}" does not exist; create it'):
         Worker(topology, log, state_dir=state, no_create=True, accept_changes=True)

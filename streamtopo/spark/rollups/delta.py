@@ -60,7 +60,7 @@ class Change(NamedTuple):
 
 def version_of(directory: Path, names: Iterable[str] = (), as_of: int | datetime | None = None) -> Version | None:
     """The last version, or that of a number or time; None if there is no table."""
-    if not (directory / LOG).exists():
+    if not DeltaTable.is_deltatable(str(directory)):
         return None
     with _explained(directory):
         table = DeltaTable(directory)

@@ -9,7 +9,8 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -114,11 +115,14 @@ def prepare_to_die(phase: str, log: str, out: str) -> None:
 
 
 def main(log: str, out: str, phase: str, *into: str) -> None:
-    from streamtopo.spark.rollups.rollups import Run
+    from streamtopo.spark.rollups.rollups import Run, commits
     from streamtopo.spark.session import open_spark, settings_for
 
     settings = settings_for(log) | {"spark.ui.enabled": "false"}
     with open_spark("dying", master="local[1]", settings=settings) as spark:
+        if phase == "continuous":
+            for done in commits([Run(spark, merged, log, out, into=next(iter(into), None))], phase):
+                print(done.records, flush=True)  # noqa: T201
         if phase:
             prepare_to_die(phase, log, out)
         for _ in Run(spark, merged, log, out, into=next(iter(into), None)).commits():
@@ -133,6 +137,16 @@ def rolled(log: str, out: Path, phase: str, *into: str) -> bool:
     child = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert child.returncode == 0 if not phase else child.returncode in (-signal.SIGKILL, SURVIVED), child.stderr
     return child.returncode < 0
+
+
+@contextmanager
+def rolling_on(log: str, out: Path, *into: str) -> Iterator[Iterator[str]]:
+    """A process that goes on until it is killed at the end; yield a line for each of its commits."""
+    command = [sys.executable, "-m", "tests.spark.rollups.rolling", log, str(out), "continuous", *into]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as child:
+        assert child.stdout is not None
+        yield iter(child.stdout)
+        child.kill()
 
 
 if __name__ == "__main__":

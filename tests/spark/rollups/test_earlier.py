@@ -64,9 +64,7 @@ def is_taken_over(directory: Path) -> bool:
 
 def test_tables_and_their_sinks_go_on(spark: SparkSession, earlier: EmbeddedLog) -> None:
     out, into = out_of(earlier), f"sqlite:{out_of(earlier).parent}/rows.db"
-    with pytest.raises(
-        StreamtopoError, match=r'"merged" in .* was made by an earlier version .*; run'
-    ):
+    with pytest.raises(StreamtopoError, match=r'"merged" in .* was made by an earlier version .*; run'):
         read_rollup(spark, str(out), "merged")
     assert run(spark, merged, earlier, into).ranges == {}
     assert is_taken_over(out / "merged")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -81,7 +82,8 @@ def produce(topic: str, file: IO[bytes], separator: bytes | None, as_json: bool,
         raise click.UsageError("with --json, the key is part of the object; remove --key-separator")
     types = types_in_app(app, topic)
     with opened_log(log) as target, _progress(file) as advance:
-        writer = _Writer(target, existing_topic(target, log, topic, to_write=True), types.key)
+        found = existing_topic(target, log, topic, to_write=True)
+        writer = _Writer(target, found, types.key, getattr(file, "name", ""))
         parse = _json_object(types) if as_json else _keyed(separator, types) if separator else _value(types)
         for lines in read_batches(file):
             _write_or_say_where(writer, lines, parse, as_json)
@@ -133,7 +135,7 @@ def _write_or_say_where(writer: _Writer, lines: LineBatch, parse: Parse, skip_bl
             raise
         raise LogError(
             f"{error}. {counted(writer.written, 'record')} written to the topic: all before line {first}, and some "
-            f"of the lines {first} to {writer.line}. Continue there (tail -n +{first}) instead of "
+            f"of the lines {first} to {writer.line}. Continue with line {first}{writer.rest(first)} instead of "
             "writing all again"
         ) from error.__cause__
 
@@ -152,16 +154,17 @@ def _write(writer: _Writer, lines: LineBatch, parse: Parse, skip_blank: bool) ->
             writer.write(records)
             raise SerdeError(
                 f"line {writer.line}: {error}. {counted(writer.written, 'record')} written before it: fix the line, "
-                f"and continue with it (tail -n +{writer.line})"
+                f"and continue with it{writer.rest(writer.line)}"
             ) from None
     writer.write(records)
 
 
 class _Writer:
-    def __init__(self, log: Log, topic: Topic, key_type: DeclaredType) -> None:
+    def __init__(self, log: Log, topic: Topic, key_type: DeclaredType, file: str) -> None:
         self._log = log
         self._topic = topic
         self._key_type = key_type
+        self._file = file
         self._turns = count()
         self.written = 0
         self.without_key = 0
@@ -176,6 +179,13 @@ class _Writer:
             self._log.append(TopicPartition(self._topic.name, number), _columns(rows))
             self.written += len(rows)
             self.without_key += sum(row.key is None for row in rows)
+
+    def rest(self, first: int) -> str:
+        """How to get the lines from `first` on. A pipe cannot be read again."""
+        tail = f"tail -n +{first}"
+        if os.path.isfile(self._file):
+            return f" ({tail} {shlex.quote(self._file)} | streamtopo produce …)"
+        return f" (if your program can print the same lines again: … | {tail} | streamtopo produce …)"
 
     def _partition_of(self, record: TopicRecord) -> int:
         turn = next(self._turns) if record.key is None else 0

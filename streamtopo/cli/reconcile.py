@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import click
 
 from streamtopo.cli.shared.failures import FAILED
-from streamtopo.cli.shared.options import log_option
+from streamtopo.cli.shared.options import SparkOptions, log_option, spark_options
 from streamtopo.cli.shared.tables import counted
 
 
@@ -16,8 +16,8 @@ from streamtopo.cli.shared.tables import counted
 @click.argument("app")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @log_option
-@click.option("--master", metavar="URL", default="local[*]", show_default=True, help="Spark master to run on.")
-def reconcile(app: str, names: Sequence[str], log: str, master: str) -> None:
+@spark_options
+def reconcile(app: str, names: Sequence[str], log: str, session: SparkOptions) -> None:
     """Compare topics and stores of APP with a batch computation.
 
     Spark computes what they should contain, and the keys that differ are shown. The expected contents are declared with
@@ -35,7 +35,7 @@ def reconcile(app: str, names: Sequence[str], log: str, master: str) -> None:
 
     topology, declared = load_topology(app), chosen(app, names, Expected)
     different = False
-    with spark_for(f"streamtopo reconcile {app}", master, log) as spark:
+    with spark_for(f"streamtopo reconcile {app}", session, log) as spark:
         from streamtopo.spark.reports.reconciliation import reconcile as reconciled
 
         for one in declared:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from streamtopo.cli.shared.options import log_option
+from streamtopo.cli.shared.options import SparkOptions, log_option, spark_options
 from streamtopo.cli.shared.parsing import parsed
 from streamtopo.cli.shared.tables import counted
 from streamtopo.settings.times import time_of
@@ -32,7 +32,7 @@ class RollupOptions(NamedTuple):
 @click.argument("names", nargs=-1, metavar="[ROLLUP]...")
 @log_option
 @click.option("--out", metavar="DIR", default="rollups", show_default=True, help="Directory of the tables.")
-@click.option("--master", metavar="URL", default="local[*]", show_default=True, help="Spark master to run on.")
+@spark_options
 @click.option(
     "--since",
     callback=parsed(time_of),
@@ -67,7 +67,7 @@ class RollupOptions(NamedTuple):
     "them apart, or fail.",
 )
 @click.option("--report", metavar="FILE", help="Draw the tables into a single, self-contained HTML file.")
-def rollup(app: str, names: Sequence[str], log: str, out: str, master: str, **options: Any) -> None:
+def rollup(app: str, names: Sequence[str], log: str, out: str, session: SparkOptions, **options: Any) -> None:
     """Update the tables that APP declares, with Spark.
 
     All tables are updated, or only those with the names ROLLUP. Rollups are declared with @rollup in the application's
@@ -92,7 +92,7 @@ def rollup(app: str, names: Sequence[str], log: str, out: str, master: str, **op
     declared = [resolved(one, topology) for one in chosen(app, names, Rollup)]
     _check(choices, [one.name for one in declared])
     views = views_of(app, [one.name for one in declared])
-    with spark_for(f"streamtopo rollup {app}", master, log) as spark:
+    with spark_for(f"streamtopo rollup {app}", session, log) as spark:
         from streamtopo.spark.reports.report import write_report
         from streamtopo.spark.rollups.queries import Query, queried
         from streamtopo.spark.rollups.rollups import Run, commits

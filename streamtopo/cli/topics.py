@@ -180,22 +180,24 @@ def _summary(found: Verified) -> str:
 
 
 @topics.command()
-@topic_argument
+@click.argument("names", metavar="NAME...", nargs=-1, required=True, shell_complete=complete_topic)
 @log_option
-def delete(topic: str, log: str) -> None:
-    """Delete topic NAME with its records.
+def delete(names: tuple[str, ...], log: str) -> None:
+    """Delete each topic NAME with its records.
 
     The positions of groups in it are deleted, too. There is no confirmation. First stop the workers that read or write
-    it.
+    it. If one of the topics does not exist, none is deleted.
 
     \b
     Example:
-      streamtopo topics delete sentences
+      streamtopo topics delete sentences word-counts
     """
     with opened_log(log) as target:
-        existing_topic(target, log, topic)
-        target.delete(topic)
-    click.echo(f'topic "{topic}" deleted from {shown_log(log)}')
+        for name in names:
+            existing_topic(target, log, name)
+        for name in dict.fromkeys(names):
+            target.delete(name)
+            click.echo(f'topic "{name}" deleted from {shown_log(log)}')
 
 
 @topics.command()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from streamtopo.errors import StreamtopoError
+from streamtopo.errors import StepError, StreamtopoError
 
 
 class Found(NamedTuple):
@@ -31,6 +31,24 @@ class NotOwner(QueryError):
         self.store = store
         self.partition = partition
         self.address = address
+
+
+class EngineFailed(QueryError):
+    """The engine of this process has failed, and no other process has the rows.
+
+    The message may be shown to clients of a service: it says where the engine failed, and has no data of records.
+    `__cause__` is the whole error.
+    """
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(f"the engine failed: {_without_data(error)}; its log says more")
+        self.__cause__ = error
+
+
+def _without_data(error: BaseException) -> str:
+    if isinstance(error, StepError):
+        return f"{error.failed.step} failed on {error.failed.place}: {type(error.failed.cause).__name__}"
+    return str(error).partition("\n")[0] if isinstance(error, StreamtopoError) else type(error).__name__
 
 
 class Restoring(QueryError):

@@ -61,6 +61,7 @@ class HostedApp:
             self._factory.group_state,
             address=settings.address,
             token=settings.token,
+            failure=lambda: self.error,
         )
 
     # -- state

@@ -1,65 +1,78 @@
-"""The Spark session of commands and tests: on the cores of this machine unless another master is given."""
+"""The Spark session of commands and tests: as spark-submit and the settings say, else on the cores of this machine."""
 
 from __future__ import annotations
 
 import os
 import re
-import shutil
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import pyspark
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from streamtopo.errors import StreamtopoError
 from streamtopo.logs.opening import SparkReader, spark_reader
+from streamtopo.spark.java import KAFKA, REPOSITORY, Java
 from streamtopo.spark.source.source import register
 
-SETTINGS = {
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.shuffle.partitions": "8",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.log.level": "ERROR",
-}
-KAFKA = "org.apache.spark:spark-sql-kafka-0-10_2.13"
-REPOSITORY = "STREAMTOPO_MAVEN_URL"
-"""The url of a mirror of Maven Central, for machines that cannot reach it."""
-JAVA = 17
+DEFAULTS = {"spark.sql.session.timeZone": "UTC", "spark.log.level": "ERROR"}
+"""What is set if nobody has set it: on the command line, by spark-submit, or in spark-defaults.conf."""
+LOCAL = {"spark.sql.shuffle.partitions": "8"}
+"""The same if Spark runs in this process only."""
+PACKAGES = "spark.jars.packages"
+_PYTHON = "spark.pyspark.python"
 
 
 @contextmanager
 def open_spark(
-    name: str, *, master: str = "local[*]", settings: Mapping[str, str] | None = None
+    name: str, *, master: str | None = None, settings: Mapping[str, str] | None = None
 ) -> Iterator[SparkSession]:
     """With the source "streamtopo" known to it; stopped at the end of the block, unless it was there before."""
     if (running := SparkSession.getActiveSession()) is not None:
         register(running)
         yield running
         return
-    check_java()
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.Builder().appName(name).master(master)
-    for setting, value in (SETTINGS | dict(settings or {})).items():
-        builder = builder.config(setting, value)
-    spark = builder.getOrCreate()
-    register(spark)
+    if "SPARK_REMOTE" in os.environ or (master or "").startswith("sc:"):
+        raise StreamtopoError(
+            "this does not run on Spark Connect; give a --master such as spark://HOST:PORT, and unset SPARK_REMOTE"
+        )
+    spark = _started({"spark.app.name": name} | ({"spark.master": master} if master else {}) | dict(settings or {}))
     try:
+        register(spark)
         yield spark
     finally:
         spark.stop()
 
 
-def settings_for(log: str) -> dict[str, str]:
-    """Spark's own connector for a log on Kafka; Spark fetches it, once."""
-    if spark_reader(log) is not SparkReader.KAFKA_CONNECTOR:
-        return {}
-    mirror = os.environ.get(REPOSITORY)
-    found = {"spark.jars.packages": f"{KAFKA}:{pyspark.__version__}"}
-    return found | ({"spark.jars.repositories": mirror} if mirror else {})
+def _started(settings: dict[str, str]) -> SparkSession:
+    os.environ.setdefault("PYSPARK_PYTHON", settings.get(_PYTHON, sys.executable))
+    java = Java(settings)
+    conf = java.defaults().setAll(list(settings.items()))
+    os.environ["PYSPARK_PYTHON"] = conf.get(_PYTHON, os.environ["PYSPARK_PYTHON"])
+    for setting, value in _defaults(conf).items():
+        conf.setIfMissing(setting, value)
+    SparkContext(conf=conf, gateway=java.gateway)
+    java.started()
+    return SparkSession.Builder().getOrCreate()
+
+
+def _defaults(conf: SparkConf) -> Mapping[str, str]:
+    return DEFAULTS | (LOCAL if conf.get("spark.master", "local").startswith("local") else {})
+
+
+def settings_for(log: str, given: Mapping[str, str] | None = None) -> dict[str, str]:
+    """These settings, and those that make Spark fetch its own connector, once, for a log on Kafka."""
+    settings, packages = dict(given or {}), (given or {}).get(PACKAGES, "")
+    if spark_reader(log) is not SparkReader.KAFKA_CONNECTOR or KAFKA in packages:
+        return settings
+    settings[PACKAGES] = ",".join(filter(None, (packages, f"{KAFKA}:{pyspark.__version__}")))
+    if mirror := os.environ.get(REPOSITORY):
+        settings.setdefault("spark.jars.repositories", mirror)
+    return settings
 
 
 @contextmanager
@@ -78,16 +91,3 @@ def explained(what: str) -> Iterator[None]:
         if isinstance(error, Py4JJavaError):
             lines = lines[1:]  # the first line only names the call
         raise StreamtopoError(f"{what}: {ours[1] if ours else lines[0] if lines else repr(error)}") from error
-
-
-def check_java() -> None:
-    home = os.environ.get("JAVA_HOME")
-    java = shutil.which(f"{home}/bin/java") if home else shutil.which("java")
-    if java is None:
-        where = f'JAVA_HOME "{home}"' if home else "the PATH"
-        raise StreamtopoError(f"Spark needs Java {JAVA} or newer, and {where} has none; install it, or set JAVA_HOME")
-    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-    version = re.search(r'version "(?:1\.)?(\d+)', said)
-    if version is None or int(version[1]) < JAVA:
-        found = version[1] if version else f"one that says {said[:80]!r}"
-        raise StreamtopoError(f"Spark needs Java {JAVA} or newer, and {java} is {found}; install it, or set JAVA_HOME")

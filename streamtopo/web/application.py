@@ -24,7 +24,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from streamtopo.drawing import FORMATS
 from streamtopo.engine.metrics import Metrics
 from streamtopo.errors import ConfigError, SerdeError
-from streamtopo.hosting.answers import NotOwner, QueryError, Restoring, UnknownStore
+from streamtopo.hosting.answers import EngineFailed, NotOwner, QueryError, Restoring, UnknownStore
 from streamtopo.hosting.app import HostError
 from streamtopo.hosting.engines.lifecycle import AppState
 from streamtopo.hosting.peers.protocol import PATH, answer
@@ -347,10 +347,15 @@ async def _not_running(request: Request, error: Exception) -> Response:
     return JSON({"error": str(error), "answer": "not running"}, 503, {"Retry-After": "1"})
 
 
+async def _failed(request: Request, error: Exception) -> Response:
+    return JSON({"error": str(error), "answer": "engine failed"}, 503)
+
+
 REFUSALS: dict[int | type[Exception], Callable[[Request, Any], Coroutine[Any, Any, Response]]] = {
     UnknownStore: _unknown_store,
     NotOwner: _not_owner,
     Restoring: _restoring,
+    EngineFailed: _failed,
     QueryError: _malformed,
     HostError: _not_running,
     SerdeError: _malformed,

@@ -79,7 +79,7 @@ def test_a_line_that_does_not_fit_is_named_with_its_field(topic: str, line: str,
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr.startswith("Error: line 2: ")
     assert said in result.stderr
-    assert result.stderr.endswith("1 record written before it: fix the line, and continue with it (tail -n +2)\n")
+    assert "1 record written before it: fix the line, and continue with it" in result.stderr
     assert len(values(log, topic)) == 1
 
 

@@ -128,7 +128,8 @@ def test_a_bad_line_is_named_and_the_lines_before_are_written(line: str, said: s
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr.startswith("Error: line 3: ")
     assert said in result.stderr
-    assert "1 record written before it: fix the line, and continue with it (tail -n +3)" in result.stderr
+    assert "1 record written before it: fix the line, and continue with it (if your program can " in result.stderr
+    assert result.stderr.endswith("print the same lines again: … | tail -n +3 | streamtopo produce …)\n")
     assert columns(log).values == [b"good"]
 
 
@@ -137,6 +138,12 @@ def test_a_line_without_the_separator_is_an_error(run: Run, log: Log) -> None:
     assert result.exit_code == 1
     assert result.stderr.startswith('Error: line 2: there is no ":" in the line')
     assert columns(log).values == [b"b"]
+
+
+def test_the_rest_of_a_file_is_named_with_its_file(run: Run, log: Log, folder: Path) -> None:
+    (folder / "my orders.txt").write_text("a:b\nc\n")
+    result = run("produce", "t", "my orders.txt", "--key-separator", ":")
+    assert result.stderr.endswith("continue with it (tail -n +2 'my orders.txt' | streamtopo produce …)\n")
 
 
 def test_a_log_that_fails_half_way_says_where_to_continue(run: Run, log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,7 +160,7 @@ def test_a_log_that_fails_half_way_says_where_to_continue(run: Run, log: Log, mo
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr.startswith("Error: the disk is full. 10,000 records written to ")
     assert "all before line 10001, " in result.stderr
-    assert "Continue there (tail -n +10001)" in result.stderr
+    assert "Continue with line 10001 (if your program can print" in result.stderr
     assert log.end(TopicPartition("t", 0)) == 10_000
 
 

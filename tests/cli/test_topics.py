@@ -104,6 +104,14 @@ def test_delete_deletes_the_topic(run: Run, log: Log) -> None:
     assert log.topics() == {}
 
 
+def test_delete_takes_many_names_and_deletes_all_or_none(run: Run, log: Log) -> None:
+    for name in ("a", "b", "c"):
+        log.create(Topic(name, 1))
+    assert run("topics", "delete", "a", "nothing").exit_code == 1
+    assert run("topics", "delete", "a", "b").stdout.count("deleted from") == 2
+    assert [*log.topics()] == ["c"]
+
+
 LIST, CREATE = (
     "list the topics: streamtopo topics list",
     "create it: streamtopo topics create {} --partitions 4",

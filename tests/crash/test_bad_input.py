@@ -164,7 +164,8 @@ def test_a_changed_topology_is_refused(app: App, log: EmbeddedLog) -> None:
     put(log, (b"k", b"a"))
     app.works_until(lambda: got(log, "rows") == [b"a"])
     app.value = "int"
-    assert "go back to the version that wrote it, or start with --accept-changes" in app.error()
+    assert "go back to the version that wrote it; or start with --accept-changes" in (error := app.error())
+    assert "or give the new version an application id of its own" in error
     app.value = "str"
     put(log, (b"k", b"b"))
     app.works_until(lambda: got(log, "rows") == [b"a", b"b"])

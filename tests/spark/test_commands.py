@@ -18,7 +18,7 @@ from streamtopo.logs import Topic
 from streamtopo.logs.embedded import EmbeddedLog
 from streamtopo.records import Columns, TopicPartition
 from streamtopo.serdes import INT
-from streamtopo.spark import read_rollup, rollup, session, view
+from streamtopo.spark import java, read_rollup, rollup, session, view
 from tests.spark.working import work
 
 LINES = ["To be or not to be", " that  is the\tquestion", "", "Größe ÄPFEL Ωmega", "to\u00a0be \u2003 BE\x1cor\x1fBE"]
@@ -117,15 +117,15 @@ def test_java_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(StreamtopoError, match="needs Java 17 or newer, and the PATH has none"):
-        session.check_java()
-    java = tmp_path / "java"
-    java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n")
-    java.chmod(0o755)
+        java.check_java()
+    program = tmp_path / "java"
+    program.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n")
+    program.chmod(0o755)
     with pytest.raises(StreamtopoError, match=r"needs Java 17 or newer, and .*java is 11; install it"):
-        session.check_java()
-    java.write_text("#!/bin/sh\necho 'java version \"1.8.0_392\"' >&2\n")
+        java.check_java()
+    program.write_text("#!/bin/sh\necho 'java version \"1.8.0_392\"' >&2\n")
     with pytest.raises(StreamtopoError, match=r"java is 8; install it"):
-        session.check_java()
+        java.check_java()
 
 
 def test_the_error_message_of_java_is_shown(spark: SparkSession) -> None:

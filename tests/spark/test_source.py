@@ -68,13 +68,20 @@ def test_timestamps_limit_what_is_read(log: EmbeddedLog, read: Read) -> None:
     assert read(startingTimestamp="5000").count() == 0
 
 
-def test_records_committed_after_planning_are_not_read(log: EmbeddedLog, read: Read) -> None:
+def test_a_frame_reads_what_was_committed_when_it_was_loaded(log: EmbeddedLog, read: Read) -> None:
     log.append(T0, numbered(10))
     found = read()
-    planned = found.rdd
-    assert planned.getNumPartitions() == 1
+    assert len(found.collect()) == 10
     log.append(T0, numbered(10))
-    assert (planned.count(), found.count()) == (10, 20)
+    assert (len(found.collect()), found.count(), found.join(found, ["partition", "offset"]).count()) == (10, 10, 10)
+    assert read().count() == 20
+    log.delete_before(T0, 5)
+    with pytest.raises(PySparkException, match="were deleted"):
+        found.where("offset >= 0").count()
+    log.delete("t")
+    log.create(Topic("t", 2))
+    with pytest.raises(PySparkException, match=r"was deleted and created again; load it again|were deleted"):
+        found.where("offset >= 0").count()
 
 
 def test_compacted_batches_keep_their_offsets(log: EmbeddedLog, read: Read) -> None:
@@ -174,7 +181,7 @@ def test_records_deleted_during_planning_are_an_error(log: EmbeddedLog) -> None:
         ({"partition": "1"}, 'has no option "partition"'),
         ({"partitions": "7"}, "has the partitions 0 to 1, no 7"),
         ({"startingOffsets": "first"}, "startingOffsets is 'first'; give \"earliest\""),
-        ({"endingTimestamp": "soon"}, "endingTimestamp is 'soon'; give milliseconds"),
+        ({"endingTimestamp": "soon"}, "endingTimestamp is 'soon'; give a time in UTC"),
         ({"schema": "offset int"}, "a topic has no column offset int; it has key binary"),
     ],
 )

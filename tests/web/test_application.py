@@ -20,8 +20,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamtopo import Serde, StreamsBuilder, host
-from streamtopo.errors import ConfigError
-from streamtopo.hosting.answers import NotOwner
+from streamtopo.errors import ConfigError, StepError
+from streamtopo.hosting.answers import EngineFailed, NotOwner
 from streamtopo.hosting.app import AsyncApp
 from streamtopo.hosting.peers import protocol
 from streamtopo.hosting.sources.standalone import StandaloneWorker
@@ -353,3 +353,18 @@ async def test_many_rows_for_other_processes_are_read_outside_the_loop(
         for asked in ({"key": "YXBwbGU="}, {"span": ["", None, False, None]}):
             assert (await client.post("/rows", json={"store": "counts", "partition": 0, **asked})).status_code == 200
     assert on_the_loop == [True, False]
+
+
+async def test_a_query_of_a_failed_engine_says_so_at_once(url: str, log: Log, options: dict[str, Any]) -> None:
+    """It does not wait for rows that nothing will bring, and does not show data of the record."""
+    async with host(counting(lambda value: int(value)), url, **options) as app, client_of(app) as client:
+        send(log, "a", value="secret")
+        with pytest.raises(StepError, match="secret"):
+            await app.ended()
+        for path in ("/stores/counts/a?wait=60s", "/stores/counts?wait=60s"):
+            answer = await client.get(path)
+            assert (answer.status_code, answer.json()["answer"]) == (503, "engine failed")
+            assert re.search("the engine failed: step .+ failed on in/. offset 0: ValueError; ", answer.text)
+            assert "secret" not in answer.text
+        with pytest.raises(EngineFailed):
+            app.query("counts", wait="60s").get("a")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -146,3 +146,42 @@ class ReadBy(click.ParamType):
             return self._option.read(value) if self._option.read else value
         except ConfigError as error:
             self.fail(str(error), param, ctx)
+
+
+# -- options of commands that run on Spark
+
+
+class SparkOptions(NamedTuple):
+    master: str | None
+    settings: Mapping[str, str]
+
+
+def spark_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options for a session to a command, and pass them to it as `session`."""
+
+    @click.option(
+        "--master", metavar="URL", help="Spark master to run on; by default that of spark-submit, or else local[*]."
+    )
+    @click.option(
+        "--conf",
+        "settings",
+        multiple=True,
+        callback=_settings,
+        metavar="NAME=VALUE",
+        help="A setting of Spark, such as spark.driver.memory=4g; can be repeated.",
+    )
+    @functools.wraps(command)
+    def with_session(master: str | None, settings: Mapping[str, str], **given: Any) -> Any:
+        return command(session=SparkOptions(master, settings), **given)
+
+    return with_session
+
+
+def _settings(context: click.Context, parameter: click.Parameter, given: Sequence[str]) -> Mapping[str, str]:
+    found = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not (name.startswith("spark.") and equals):
+            raise click.BadParameter(f"{text!r} is no setting of Spark; give one such as spark.driver.memory=4g")
+        found[name] = value
+    return found

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from streamtopo.cli.shared.options import SparkOptions
 from streamtopo.engine.loading import load_module
 from streamtopo.errors import StreamtopoError
 from streamtopo.settings.extras import missing
@@ -50,14 +51,14 @@ def _modules(app: str) -> list[ModuleType]:
 
 
 @contextmanager
-def spark_for(command: str, master: str, log: str) -> Iterator[Any]:
+def spark_for(command: str, session: SparkOptions, log: str) -> Iterator[Any]:
     """Yield a session whose errors are explained. It is an error if PySpark is not installed."""
     if find_spec("pyspark") is None:
         raise StreamtopoError(missing("this command", "spark"))
     from streamtopo.spark.session import explained, open_spark, settings_for
 
-    settings = settings_for(log) | {"spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower()}
-    with explained(command), open_spark(command, master=master, settings=settings) as spark:
+    settings = settings_for(log, session.settings)
+    with explained(command), open_spark(command, master=session.master, settings=settings) as spark:
         if spark.sparkContext.uiWebUrl and sys.stderr.isatty():
             click.echo(f"Spark shows its progress at {spark.sparkContext.uiWebUrl}", err=True)
         yield spark

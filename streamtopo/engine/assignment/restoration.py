@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 
 from streamtopo.errors import StoreError
 from streamtopo.logs import Log
@@ -76,8 +77,10 @@ class Restoration:
         self._origin = self.log.id, topic.id or topic.name
         self._retention = int(topic.setting("delete.retention.ms", _TOMBSTONES_STAY))
         kept = self.store.stamp(self.spec.name)
-        if kept is None or (reason := why_not_trusted(kept, self._facts())):
-            self._from_the_start(kept and reason)
+        if kept is None:
+            self._from(self.start, as_of=self.now())
+        elif reason := why_not_trusted(kept, self._facts()):
+            self._rebuild(reason, other_log=kept.log != self.log.id)
         else:
             self._from(kept.offset, as_of=kept.written_at)
 
@@ -117,10 +120,18 @@ class Restoration:
             )
         self._over = True
         self.start = self.log.start(self.changelog)
-        self._from_the_start(reason)
+        self._rebuild(reason)
 
-    def _from_the_start(self, reason: str | None) -> None:
-        if reason is not None:
+    def _rebuild(self, reason: str, *, other_log: bool = False) -> None:
+        if other_log:
+            _warn_once(reason)
+        else:
             logger.warning('store "%s" is rebuilt from its changelog %s: %s', self.spec.name, self.changelog, reason)
-            _empty(self.store, self.spec.name)
+        _empty(self.store, self.spec.name)
         self._from(self.start, as_of=self.now())
+
+
+@cache
+def _warn_once(reason: str) -> None:
+    """All stores of the state directory come from the other log."""
+    logger.warning("each store is rebuilt from its changelog: %s. Give each log its own --state-dir", reason)

@@ -146,9 +146,10 @@ class TopologyChanges:
         broken = [f"  {name}: {reason}" for name, reasons in sorted(self.refused.items()) for reason in reasons]
         return FingerprintError(
             "the topology no longer fits the state it left behind:\n" + "\n".join(broken) + "\n"
-            "go back to the version that wrote it, or start with --accept-changes to delete the state of these stores "
-            "and the records in these topics, so that they begin empty; everything else is kept. If another "
-            "application left it, give this one an id of its own"
+            "go back to the version that wrote it; or start with --accept-changes to delete the state of these stores "
+            "and the records in these topics, so that they begin empty, and everything else is kept; or give the new "
+            "version an application id of its own: it computes everything again, and leaves this state alone "
+            "(streamtopo reset does so with the same id, and deletes this state)"
         )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TypeVar
 
-from streamtopo.hosting.answers import NotOwner, Restoring
+from streamtopo.hosting.answers import EngineFailed, NotOwner, Restoring
 from streamtopo.settings.durations import Duration, milliseconds
 
 Result = TypeVar("Result")
@@ -87,12 +87,19 @@ class Poller:
             time.sleep(self._pause)
 
 
-class Retry:
-    """Repeats a refused query when tasks have moved, for as long as it may wait."""
+CurrentFailure = Callable[[], BaseException | None]
+"""The error that the engine of this process failed with."""
 
-    def __init__(self, changes: Poller | None = None, wait: Duration = 0) -> None:
+
+class Retry:
+    """Repeats a refused query when tasks have moved, for as long as it may wait; not if the engine has failed."""
+
+    def __init__(
+        self, changes: Poller | None = None, wait: Duration = 0, failure: CurrentFailure = lambda: None
+    ) -> None:
         self._changes = changes
         self._seconds = milliseconds(wait) / 1000
+        self._failure = failure
 
     def call(self, attempt: Callable[[], Result]) -> Result:
         deadline, pause = time.monotonic() + self._seconds, POLL_INTERVAL
@@ -100,7 +107,8 @@ class Retry:
             version = self._changes.version if self._changes else 0
             try:
                 return attempt()
-            except (NotOwner, Restoring):
+            except (NotOwner, Restoring) as refusal:
+                self._check_engine(refusal)
                 left = deadline - time.monotonic()
                 if self._changes is None or left <= 0:
                     raise
@@ -113,9 +121,15 @@ class Retry:
             version = self._changes.version if self._changes else 0
             try:
                 return await attempt()
-            except (NotOwner, Restoring):
+            except (NotOwner, Restoring) as refusal:
+                self._check_engine(refusal)
                 left = deadline - time.monotonic()
                 if self._changes is None or left <= 0:
                     raise
             await self._changes.wait_async(version, min(pause, left))
             pause = min(2 * pause, _MAX_PAUSE)
+
+    def _check_engine(self, refusal: NotOwner | Restoring) -> None:
+        """Raise an error if nothing will bring the rows: the engine has failed, and no other process has them."""
+        if isinstance(refusal, NotOwner) and refusal.address is None and (error := self._failure()) is not None:
+            raise EngineFailed(error)

@@ -14,7 +14,7 @@ from streamtopo.hosting.peers.protocol import answer_bytes
 from streamtopo.hosting.queries.async_query import AsyncQuery
 from streamtopo.hosting.queries.local_rows import LocalRows
 from streamtopo.hosting.queries.query import Query
-from streamtopo.hosting.queries.waiting import Poller, Retry
+from streamtopo.hosting.queries.waiting import CurrentFailure, Poller, Retry
 
 logger = logging.getLogger("streamtopo")
 
@@ -34,8 +34,10 @@ class Stores:
         *,
         address: str = "",
         token: str | None = None,
+        failure: CurrentFailure = lambda: None,
     ) -> None:
         self.plan = plan
+        self._failure = failure
         self.address = address
         self.local = LocalRows(workers)
         self._peers = Peers(read_group, group, plan, address, token)
@@ -45,7 +47,7 @@ class Stores:
         self._socket_server: SocketServer | None = None
 
     def query(self, store: str, wait: str | int = 0, partition: int | None = None) -> Query:
-        return Query(self.plan, self._rows, store, Retry(self._changes, wait), partition)
+        return Query(self.plan, self._rows, store, Retry(self._changes, wait, self._failure), partition)
 
     def serve_local_processes(self) -> str:
         """Start to serve rows to processes of this machine. Return the address, or "" if that is not possible."""
@@ -70,7 +72,7 @@ class Stores:
     def query_async(self, store: str, wait: str | int = 0, partition: int | None = None) -> AsyncQuery:
         local = Query(self.plan, self.local, store, None, partition)
         anywhere = Query(self.plan, self._rows, store, None, partition)
-        return AsyncQuery(local, anywhere, Retry(self._changes, wait), self._executor)
+        return AsyncQuery(local, anywhere, Retry(self._changes, wait, self._failure), self._executor)
 
     def _executor(self) -> ThreadPoolExecutor:
         """Threads of its own: the loop's default threads are few, and the service needs them."""

@@ -118,6 +118,7 @@ class Query:
         """Write a batch once: a batch that Spark repeats is already in the table."""
         state = self._state()
         if state.batch >= batch:
+            emitted.write.format("noop").mode("append").save()  # computing the rows is what commits Spark's state
             return
         run = self.output.table.begin(state)
         result = self._shown(emitted)
@@ -167,9 +168,9 @@ class Query:
         return done
 
     def _ranges(self, start: str, end: str) -> Ranges:
-        """Parse the offsets of a stream; PySpark writes "None" for its beginning."""
+        """Parse the offsets of a stream; PySpark writes "None" for its beginning, or "null" since 4.1."""
         topic = self._rollup.inputs[0].topic
-        starts, ends = (self._topics.offsets(topic, text) if text != "None" else {} for text in (start, end))
+        starts, ends = ({} if text in ("None", "null") else self._topics.offsets(topic, text) for text in (start, end))
         return {
             TopicPartition(topic, number): (starts.get(number, 0), stop)
             for number, stop in ends.items()

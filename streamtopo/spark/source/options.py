@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from streamtopo.errors import ConfigError, StreamtopoError
 from streamtopo.logs.embedded.arrow_log import LEAST, MOST, TimestampRange
 from streamtopo.settings.sizes import size
+from streamtopo.settings.times import time_of
 
 Offsets = Mapping[int, int]
 OPTIONS = {
@@ -20,8 +20,8 @@ OPTIONS = {
     "startingOffsets": '"earliest", or JSON such as {"0": 120}',
     "endingOffsets": '"latest", or JSON such as {"0": 240}; the end is not read',
     "partitions": 'numbers, such as "0,2"',
-    "startingTimestamp": 'milliseconds, or "2026-11-18T09:00" (UTC)',
-    "endingTimestamp": 'milliseconds, or "2026-11-19" (UTC); the end is not read',
+    "startingTimestamp": 'a time in UTC, such as "2026-11-18T09:00", or milliseconds since 1970',
+    "endingTimestamp": 'a time in UTC, such as "2026-11-19", or milliseconds since 1970; the end is not read',
     "sliceBytes": 'what one task reads, such as "16MB"',
     "commitId": "a name under which a save happens once",
     "commitNumber": "of a save under that name; it happens if none with this number, or a higher one, has",
@@ -68,7 +68,7 @@ def asked(options: Mapping[str, str]) -> Asked:
         starts=read("startingOffsets", lambda text: _offsets(text, "earliest"), {}),
         ends=read("endingOffsets", lambda text: _offsets(text, "latest"), {}),
         partitions=read("partitions", lambda text: frozenset(map(int, text.split(","))), None),
-        times=TimestampRange(read("startingTimestamp", timestamp, LEAST), read("endingTimestamp", _before, MOST)),
+        times=TimestampRange(read("startingTimestamp", time_of, LEAST), read("endingTimestamp", _before, MOST)),
         size=read("sliceBytes", size, 64_000_000),
         commit_id=given.get("commitid"),
         commit_number=read("commitNumber", int, 0),
@@ -83,17 +83,4 @@ def _offsets(text: str, everything: str) -> dict[int, int]:
 
 
 def _before(text: str) -> int:
-    return timestamp(text) - 1
-
-
-def timestamp(text: str) -> int:
-    """Parse milliseconds, or a date and time in UTC.
-
-    >>> timestamp("1970-01-02"), timestamp("1970-01-01T01:00+01:00"), timestamp("5")
-    (86400000, 0, 5)
-    """
-    try:
-        return int(text)
-    except ValueError:
-        moment = datetime.fromisoformat(text)
-        return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+    return time_of(text) - 1

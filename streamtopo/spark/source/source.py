@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from typing import Any
 
@@ -19,6 +19,8 @@ from streamtopo.spark.source.slices import pieces, read
 from streamtopo.spark.source.stream import LogStreamReader
 from streamtopo.spark.source.writer import LogWriter
 
+Extents = Mapping[int, PartitionExtent]
+
 
 def register(spark: SparkSession) -> None:
     """Register the data source: the session then knows `format("streamtopo")`."""
@@ -26,6 +28,14 @@ def register(spark: SparkSession) -> None:
 
 
 class LogSource(DataSource):
+    """Made once for each `load()`: all queries of a frame read the same records, those of that moment, or fail."""
+
+    def __init__(self, options: Any) -> None:
+        super().__init__(options)
+        self._asked = asked(options)
+        with closing(ArrowLog(self._asked.path)) as arrow_log:
+            self._extents = arrow_log.extents(self._asked.topic)
+
     @classmethod
     def name(cls) -> str:
         return "streamtopo"
@@ -34,40 +44,43 @@ class LogSource(DataSource):
         return columns.SCHEMA
 
     def reader(self, schema: StructType) -> LogReader:
-        return LogReader(asked(self.options), schema)
+        return LogReader(self._asked, schema, self._extents)
 
     def streamReader(self, schema: StructType) -> LogStreamReader:
-        return LogStreamReader(asked(self.options), schema)
+        return LogStreamReader(self._asked, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> LogWriter:
-        return LogWriter(asked(self.options), schema, overwrite)
+        return LogWriter(self._asked, schema, overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> LogWriter:
-        return LogWriter(asked(self.options), schema, overwrite)
+        return LogWriter(self._asked, schema, overwrite)
 
 
 class LogReader(DataSourceReader):
     """Spark's Python API has no filters to push down before 4.1: partitions and times are options."""
 
-    def __init__(self, asked: Asked, schema: StructType) -> None:
+    def __init__(self, asked: Asked, schema: StructType, loaded: Extents) -> None:
         columns.check(schema)
         self._asked = asked
         self._names = schema.fieldNames()
+        self._loaded = loaded
 
     def partitions(self) -> list[InputPartition]:
+        starts = {number: extent.start for number, extent in self._loaded.items()}
+        ends = {number: extent.end for number, extent in self._loaded.items()}
+        starts.update(_known(self._asked.starts, self._loaded))
+        ends.update(_known(self._asked.ends, self._loaded))
         with closing(ArrowLog(self._asked.path)) as arrow_log:
-            extents = arrow_log.extents(self._asked.topic)
-            starts = {number: extent.start for number, extent in extents.items()}
-            ends = {number: extent.end for number, extent in extents.items()}
-            starts.update(_known(self._asked.starts, extents))
-            ends.update(_known(self._asked.ends, extents))
-            return pieces(arrow_log, self._asked, extents, starts, ends)
+            now = arrow_log.extents(self._asked.topic)
+            if now[0].topic != self._loaded[0].topic:
+                raise LogError(f'topic "{self._asked.topic}" was deleted and created again; load it again')
+            return pieces(arrow_log, self._asked, {number: now[number] for number in self._loaded}, starts, ends)
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         return read(self._asked, self._names, partition)
 
 
-def _known(offsets: Offsets, extents: dict[int, PartitionExtent]) -> Offsets:
+def _known(offsets: Offsets, extents: Extents) -> Offsets:
     for number in offsets.keys() - extents.keys():
         raise LogError(f"there is no partition {number} to give an offset for; there are 0 to {len(extents) - 1}")
     return offsets

@@ -6,7 +6,7 @@ from pyspark.sql import SparkSession
 
 from streamtopo.errors import LogError
 from streamtopo.logs.opening import LogUrl
-from streamtopo.spark.session import KAFKA
+from streamtopo.spark.java import KAFKA
 
 _LIKE_JAVA = ("kafka.security.", "kafka.sasl.", "kafka.ssl.")
 """Settings that have the same names in librdkafka and in Java, for the most part."""

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from streamtopo.logs.embedded.arrow_log import LEAST, MOST, ArrowLog, Slice, TimestampRange
 from streamtopo.records import TopicPartition
+from streamtopo.settings.times import time_text
 from streamtopo.spark.source.source import register
 from streamtopo.spark.topics.typed import path_of
 
@@ -29,6 +30,8 @@ Span = tuple[int, int]
 COLUMNS = "key binary, value binary, partition int, offset long, timestamp timestamp"
 """The columns that are read unless more are needed: headers and topics take time."""
 EVERYTHING = TimestampRange()
+_FIRST = -62_135_596_800_000
+"""The year 1, the first that is written as a time."""
 
 
 class Topics(Protocol):
@@ -94,9 +97,9 @@ class EmbeddedTopics:
             "partitions": ",".join(starts),
         }
         if times.first > LEAST:
-            options["startingTimestamp"] = str(times.first)
+            options["startingTimestamp"] = time_text(max(times.first, _FIRST))
         if times.last < MOST:
-            options["endingTimestamp"] = str(times.last + 1)
+            options["endingTimestamp"] = time_text(times.last + 1)
         reader = self._spark.read.format("streamtopo").options(path=self._path, topic=topic)
         reader = reader if whole else reader.schema(COLUMNS)
         return reader.options(**options).load() if spans else reader.load().where(F.lit(False))

@@ -26,18 +26,18 @@ _EXACT = 2**53
 
 @dataclass(frozen=True)
 class Aggregator(Generic[VIn, VOut]):
-    """A row begins as `init()`, `add` adds a value to it, and `merge` merges the rows of two sessions.
+    """A row starts as `init()`, `add` adds a value to it, and `merge` combines the rows of two sessions.
 
     The types are those of the values and of the results.
     """
 
     init: Callable[[], Any]
     add: Callable[[Any, Any], Any]
-    """(row, value) -> the new row. It may change the row and return it."""
+    """A function of (row, value) that returns the new row. It may change the row and return it."""
     merge: Callable[[Any, Any], Any]
-    """(row, a later row) -> the row of both together."""
+    """A function of (row, later row) that returns the row of both."""
     value: SerdeLike | None
-    """The type of the rows. None: that of the stream's values."""
+    """The type of the rows. None: the type of the stream's values."""
     finish: Callable[[Any], Any] | None = None
     """Makes the result from a row. None: the row is the result."""
     finished: SerdeLike | None = None
@@ -62,9 +62,9 @@ def sum(of: Callable[[V1], float]) -> Aggregator[V1, float]: ...
 @overload
 def sum(of: Callable[[V1], V2], *, value: SerdeLike[V2]) -> Aggregator[V1, V2]: ...
 def sum(of: Of = _itself, *, value: SerdeLike | None = None) -> Aggregator:
-    """The sum. It has the type of the stream's values or, with `of`, is a float; give `value=int` for whole numbers.
+    """The sum. Its type is that of the stream's values; with `of` it is float, or `value`, such as `value=int`.
 
-    Ints that have no exact float are an error, unless float is declared.
+    Ints that have no exact float are an error, unless you declare `value=float`.
     """
     if of is _itself or value is not None:
         zero = 0.0 if value is float else 0
@@ -86,7 +86,7 @@ def min(of: Callable[[V1], float | None]) -> Aggregator[V1, float]: ...
 @overload
 def min(of: Callable[[V1], V2 | None], *, value: SerdeLike[V2]) -> Aggregator[V1, V2]: ...
 def min(of: Of = _itself, *, value: SerdeLike | None = None) -> Aggregator:
-    """The smallest value. Rows have the type of the stream's values or, with `of`, of `value`: float by default."""
+    """The smallest value. Its type is that of the stream's values; with `of` it is float, or `value`."""
     return _best(of, lambda new, old: new < old, _or(value, float, of))
 
 
@@ -97,7 +97,7 @@ def max(of: Callable[[V1], float | None]) -> Aggregator[V1, float]: ...
 @overload
 def max(of: Callable[[V1], V2 | None], *, value: SerdeLike[V2]) -> Aggregator[V1, V2]: ...
 def max(of: Of = _itself, *, value: SerdeLike | None = None) -> Aggregator:
-    """The largest value. Rows have the type of the stream's values or, with `of`, of `value`: float by default."""
+    """The largest value. Its type is that of the stream's values; with `of` it is float, or `value`."""
     return _best(of, lambda new, old: new > old, _or(value, float, of))
 
 
@@ -135,7 +135,7 @@ def first(of: Callable[[V1], dict[str, Any] | None]) -> Aggregator[V1, dict[str,
 @overload
 def first(of: Callable[[V1], V2 | None], *, value: SerdeLike[V2]) -> Aggregator[V1, V2]: ...
 def first(of: Of = _itself, *, value: SerdeLike | None = None) -> Aggregator:
-    """The first value in order of arrival. `value` is the type of what `of` returns; the default is dict."""
+    """The first value that arrived. `value` is the type that `of` returns; the default is dict."""
     return Aggregator(lambda: None, lambda row, new: of(new) if row is None else row, _earlier, _or(value, dict, of))
 
 
@@ -146,7 +146,7 @@ def last(of: Callable[[V1], dict[str, Any] | None]) -> Aggregator[V1, dict[str, 
 @overload
 def last(of: Callable[[V1], V2 | None], *, value: SerdeLike[V2]) -> Aggregator[V1, V2]: ...
 def last(of: Of = _itself, *, value: SerdeLike | None = None) -> Aggregator:
-    """The last value in order of arrival. `value` is the type of what `of` returns; the default is dict."""
+    """The last value that arrived. `value` is the type that `of` returns; the default is dict."""
     return Aggregator(
         lambda: None, lambda row, new: of(new), lambda one, other: _earlier(other, one), _or(value, dict, of)
     )
@@ -163,7 +163,7 @@ def top_k(
     k: int, of: Callable[[V1], V2], *, by: Callable[[V2], Any] = ..., value: SerdeLike[list[V2]] = ...
 ) -> Aggregator[V1, list[V2]]: ...
 def top_k(k: int, of: Of = _itself, *, by: Of = _itself, value: SerdeLike = list) -> Aggregator:
-    """The k largest values, largest first; of equal ones, the earlier. `by` returns what to compare of `of(value)`.
+    """The k largest values, largest first. `by(of(value))` is compared. Of equal values, the earlier comes first.
 
     `value` is the type of the rows, such as `list[Order]`, for values that are not plain JSON.
     """
@@ -185,7 +185,7 @@ def collect(
     of: Callable[[V1], V2], *, most: int | None = None, value: SerdeLike[list[V2]] = ...
 ) -> Aggregator[V1, list[V2]]: ...
 def collect(of: Of = _itself, *, most: int | None = None, value: SerdeLike = list) -> Aggregator:
-    """All values in order of arrival, or the last `most`. `value` is the type of the rows, such as `list[Order]`."""
+    """All values, or the last `most`, in order of arrival. `value` is the type of the rows, such as `list[Order]`."""
     if most is not None and (not isinstance(most, int) or most < 1):
         raise TopologyError(f"collect would keep {most!r} values; give 1 or more")
 

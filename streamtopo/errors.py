@@ -32,7 +32,7 @@ class PartitionError(StreamtopoError):
 
 
 class FingerprintError(StreamtopoError):
-    """The topology changed so that its existing state would be lost or misread."""
+    """With this change of the topology, its existing state would be lost or read in a wrong way."""
 
 
 class LogError(StreamtopoError):
@@ -44,7 +44,7 @@ class CommitsRefused(LogError):
 
 
 class RecordTooLarge(LogError):
-    """A record, or several sent together, are larger than the log accepts."""
+    """A record, or several records sent together, are larger than the log accepts."""
 
     def __init__(self, message: str, topic: str) -> None:
         super().__init__(message)
@@ -52,7 +52,7 @@ class RecordTooLarge(LogError):
 
 
 class LogDamaged(LogError):
-    """The files of the log are damaged: they are not as they were written."""
+    """The files of the log are damaged."""
 
     def __init__(self, message: str, problem: str = "") -> None:
         super().__init__(message)
@@ -68,7 +68,7 @@ class StoreError(StreamtopoError):
 
 
 class StoreFailed(StoreError):
-    """The disk of a state store failed, or its files are damaged. The record being processed is not the cause."""
+    """The disk of a state store failed, or its files are damaged. The current record is not the cause."""
 
 
 class StoreInUse(StoreError):
@@ -81,7 +81,7 @@ Stage = Literal["decode", "step", "produce"]
 
 @dataclass(frozen=True)
 class FailedRecord:
-    """What a node failed to process, and why: a record, with its bytes as in the log, or a call without a record."""
+    """A record that a node could not process, with its bytes as in the log; or a call without a record."""
 
     node: str
     cause: BaseException
@@ -98,7 +98,7 @@ class FailedRecord:
     """What was called if there is no record, such as "the punctuation at stream time 20"."""
     stage: Stage = "step"
     attempts: int = 1
-    """How often it was tried so far."""
+    """How often it has been tried."""
     code_place: str = ""
     """The node for people: the topic that it reads or writes, and where the user's program makes it, such as
     "to_cents, orders.py:31" or "writes totals, orders.py:35"."""
@@ -136,7 +136,7 @@ class StepError(StreamtopoError):
 
 
 class UnitWarning(UserWarning):
-    """A short duration without a unit, such as 60, which is milliseconds: perhaps seconds were meant."""
+    """A short duration without a unit, such as 60, means milliseconds. Perhaps you mean seconds."""
 
 
 def faults() -> tuple[type[Exception], ...]:

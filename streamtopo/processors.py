@@ -13,7 +13,7 @@ Clock = Literal["stream_time", "wall_clock"]
 
 
 class Record(NamedTuple, Generic[K, V]):
-    """A record as processors get and forward it. It does not change; `with_value` and the like return a new one."""
+    """A record that processors get and forward. It does not change: `with_value` and so on return a new one."""
 
     key: K
     value: V
@@ -65,9 +65,9 @@ class Cancellable(Protocol):
 
 
 class ProcessorContext(Protocol[KIn, VIn]):
-    """What a processor can use and do; there is one for each node of each task.
+    """What a processor can use and do. Each node of each task has one.
 
-    It forwards records with keys and values of these types.
+    The type parameters are the types of the keys and values that it forwards.
     """
 
     application_id: str
@@ -78,28 +78,28 @@ class ProcessorContext(Protocol[KIn, VIn]):
         ...
 
     def schedule(self, interval: Duration, clock: Clock, callback: Callable[[int], object]) -> Cancellable:
-        """Call the callback with the time at each `interval` of stream time or of the wall clock.
+        """Call `callback(time)` regularly, by stream time or by the wall clock.
 
-        After a restart, calls on stream time that `init` schedules continue; calls that are scheduled later are lost.
+        After a restart, calls by stream time that `init` schedules continue. Calls that are scheduled later are lost.
         """
         ...
 
     def get_state_store(self, name: str) -> Any:
-        """A KeyValueStore, WindowStore, SessionStore or VersionedStore, depending on its description.
+        """A KeyValueStore, WindowStore, SessionStore or VersionedStore, as it was declared.
 
-        Available are the stores named in `stores=`, and all global stores.
+        The stores in `stores=` and all global stores are available.
         """
         ...
 
     def record_metadata(self) -> RecordMetadata | None:
-        """None if there is no current record: in `init` and in punctuations."""
+        """Topic, partition and offset of the record. None in `init` and in scheduled calls."""
         ...
 
     def current_stream_time_ms(self) -> int:
-        """The stream time of the task: the largest time it has seen."""
+        """The stream time of the task: the largest time so far."""
 
     def current_system_time_ms(self) -> int:
-        """The wall clock; that of the `Driver` or `Cluster` in tests."""
+        """The wall clock. In tests, the clock of the `Driver` or `Cluster`."""
 
     def commit(self) -> None:
         """Request a commit as soon as possible."""
@@ -107,9 +107,9 @@ class ProcessorContext(Protocol[KIn, VIn]):
 
 
 class Processor(Generic[KIn, VIn, KOut, VOut]):
-    """Override the methods you need. Keep in a store what must survive a restart or a failed step.
+    """Override the methods that you need. Keep in a store what must survive a restart or a failed step.
 
-    `Processor[str, Order, str, int]` gets keys of type str with Orders, and forwards keys of type str with ints.
+    `Processor[str, Order, str, int]` gets str keys with Orders, and forwards str keys with ints.
     `Processor[str, Order]` may forward anything, or nothing.
     """
 
@@ -125,11 +125,11 @@ class Processor(Generic[KIn, VIn, KOut, VOut]):
         self.context = context
 
     def process(self, record: Record[KIn, VIn], /) -> None:
-        """Called with each record. `self.context.forward` sends records on."""
+        """Called with each record. `self.context.forward` sends records to the next nodes."""
         self.context.forward(cast(Record[KOut, VOut], record))
 
     def close(self) -> None:
-        """Called when the task ends in an orderly way, not if the process is killed."""
+        """Called when the task is closed, but not if the process is killed."""
         pass
 
 
@@ -145,5 +145,5 @@ class ValueTransformer(Generic[KIn, VIn, VOut]):
         return cast(VOut, value)
 
     def close(self) -> None:
-        """Called when the task ends in an orderly way, not if the process is killed."""
+        """Called when the task is closed, but not if the process is killed."""
         pass

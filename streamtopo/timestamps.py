@@ -17,12 +17,12 @@ from streamtopo.windows import FOREVER
 
 
 class Times(NamedTuple):
-    """What a timestamp function can use besides the record, in milliseconds."""
+    """What a timestamp function gets as its third parameter, in milliseconds."""
 
     partition: int
-    """The largest time of the records before it in its partition. -1 if there are none."""
+    """The largest time of the earlier records in the partition. -1 if there are none."""
     log: int
-    """Its timestamp in the log."""
+    """The timestamp of the record in the log."""
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ windowed = partial(tuple.__new__, Windowed)
 class Windows(ABC):
     """How records are put into windows. A window accepts late records until stream time is `grace` past its end.
 
-    The grace period is 0 by default: a window closes at its end. In Kafka Streams it must be chosen.
+    The default grace is 0: a window closes at its end.
     """
 
     grace: int
@@ -46,7 +46,7 @@ class Windows(ABC):
     @property
     @abstractmethod
     def retention(self) -> int:
-        """Milliseconds for which rows must be kept, at least; 0: forever."""
+        """For how many milliseconds rows must be kept, at least. 0: forever."""
 
     @property
     @abstractmethod
@@ -69,13 +69,13 @@ class Windows(ABC):
 
     @staticmethod
     def tumbling(size: Duration, *, grace: Duration = 0) -> TimeWindows:
-        """Windows without gaps or overlaps, from the epoch on: [0, size), [size, 2 * size), …"""
+        """Windows without gaps or overlaps. They begin in 1970: [0, size), [size, 2 * size), …"""
         length = _positive(size, "size")
         return TimeWindows(_not_negative(grace, "grace"), length, length)
 
     @staticmethod
     def hopping(size: Duration, *, every: Duration, grace: Duration = 0) -> TimeWindows:
-        """Overlapping windows: a window of this size starts at each multiple of `every`."""
+        """Windows that overlap: a window of this size starts at each multiple of `every`."""
         length, advance = _positive(size, "size"), _positive(every, "every")
         if advance > length:
             raise TopologyError(
@@ -90,7 +90,7 @@ class Windows(ABC):
 
     @staticmethod
     def session(gap: Duration, *, grace: Duration = 0) -> SessionWindows:
-        """A window for records of a key with at most `gap` between each and the next. Both ends are inclusive."""
+        """A window for records of a key that follow each other with gaps of at most `gap`. Both ends are inclusive."""
         return SessionWindows(_not_negative(grace, "grace"), _positive(gap, "gap"))
 
     @staticmethod

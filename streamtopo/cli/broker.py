@@ -54,8 +54,8 @@ def broker() -> None:
 def up(brokers: int | None, port: int | None, kafka_home: Path | None, config: dict[str, str], directory: Path) -> None:
     """Start the cluster and print the line that lets all commands use it.
 
-    Brokers that are running already are left alone. The first time, Apache Kafka is downloaded from Maven Central, or
-    from STREAMTOPO_MAVEN_URL; STREAMTOPO_BROKER_VERSION names another version than 4.3.1. Java 17 is required; Docker
+    Brokers that are already running are not changed. The first time, Apache Kafka is downloaded from Maven Central, or
+    from STREAMTOPO_MAVEN_URL. STREAMTOPO_BROKER_VERSION names another version than 4.3.1. Java 17 is required; Docker
     is not.
 
     \b

@@ -46,20 +46,20 @@ def consume(
 ) -> None:
     """Show the records of TOPIC, oldest first.
 
-    The command stops at the current end of the topic. With --follow, it waits for new records until Ctrl-C, and without
-    --from-beginning shows only these. It joins no group and stores no position.
+    The command stops at the current end of the topic. With --follow, it shows only new records, until Ctrl-C. Add
+    --from-beginning to show the existing records first. The command joins no group and stores no position.
 
     On a terminal, the records are shown as a table; in a pipe, as one line per record: key, tab, value. A null is shown
     as null.
 
     With --json, each line is an object with key, value, partition, offset, timestamp (milliseconds) and headers. Keys
-    and values are shown as JSON if they are valid JSON, else as text, else in base64. "encoding" (of the value) and
-    "key_encoding" say how to restore the bytes where that is not obvious: "base64", "int", "float", "bool", or "json"
-    for a JSON string or null.
+    and values are shown as JSON if they are valid JSON, otherwise as text, otherwise in base64. If this is not enough
+    to restore the bytes, "encoding" (of the value) and "key_encoding" say how: "base64", "int", "float", "bool", or
+    "json" for a JSON string or null.
 
-    With --app, keys and values of the types int, float and bool are shown as numbers, and, without --json, keys of
-    windows with the start and end of the window. A record that does not fit the types of APP is shown as without --app,
-    and named on standard error.
+    With --app, keys and values of the types int, float and bool are shown as numbers. Keys of windows are shown with
+    the start and end of the window (not with --json). If a record does not fit the types of APP, it is shown as without
+    --app, and standard error names it.
 
     \b
     Examples:

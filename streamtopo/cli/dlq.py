@@ -56,8 +56,8 @@ def list_command(
 ) -> None:
     """Count the dead letters of APP by node and exception, and show the newest ones.
 
-    Letters that were replayed are not counted, unless --replayed is given. The newest letter is that of the record with
-    the latest time.
+    Letters that were replayed are only counted with --replayed. The newest letter is the letter of the record with the
+    latest time.
 
     \b
     Examples:
@@ -148,9 +148,9 @@ def replay(
 ) -> None:
     """Write the records of dead letters of APP to their source again: all, or those chosen by the options.
 
-    Each record has its bytes, headers, timestamp and (in its source) partition again. Each letter is replayed once,
-    also if the command is interrupted or killed: start it again, and it goes on. What was replayed is remembered in the
-    topic dlq.<application id>.done. If a record fails again, that is a new letter.
+    Each record gets its bytes, headers, timestamp and (in its source) partition again. Each letter is replayed once,
+    also if the command is interrupted or killed: start it again, and it continues. The topic dlq.<application id>.done
+    stores which letters were replayed. If a record fails again, there is a new letter.
 
     \b
     Examples:
@@ -200,8 +200,8 @@ def purge(
 ) -> None:
     """Delete dead letters of APP: all, or those chosen by the options, also those that were replayed.
 
-    The command asks first, unless --force is given. Purged letters do not appear any more. Letters at the start of a
-    partition are deleted from the log. Others are hidden at once, and deleted when nothing before them is kept.
+    The command asks for confirmation, unless --force is given. A log can only delete the oldest records of a partition.
+    So if older letters stay, a purged letter is hidden, and a later purge deletes it.
 
     \b
     Examples:

@@ -44,11 +44,11 @@ def groups() -> None:
 def list_groups(log: str, as_json: bool) -> None:
     """List the groups with their members, partitions and lag.
 
-    Only members that are alive are counted. The lag is unknown before the first commit.
+    Only living members are counted. The lag is unknown before the first commit.
 
     \b
     Examples:
-      streamtopo groups list --log embedded:elsewhere
+      streamtopo groups list --log embedded:data
       streamtopo groups list --json
     """
     with opened_log_or_empty(log) as source:
@@ -69,9 +69,9 @@ def list_groups(log: str, as_json: bool) -> None:
 def describe(group: str, log: str, as_json: bool) -> None:
     """Show the members of GROUP, and its lag in each partition.
 
-    For each partition, show the committed position, the end, the lag as a number of offsets, and the owner. Position
-    and lag are unknown before the first commit. For a partition of a repartition topic, show the slowest of the tasks
-    that write it, if windows wait for it: task 0_3 is the one that reads partition 3 of the input.
+    For each partition, show the committed position, the end, the lag (a number of offsets), and the owner. Position
+    and lag are unknown before the first commit. If windows after a repartition topic wait for a slow task, show this
+    task. For example, task 0_3 reads partition 3 of the input.
 
     \b
     Examples:

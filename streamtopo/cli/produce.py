@@ -59,7 +59,7 @@ def _separator(context: click.Context, parameter: click.Parameter, given: str | 
 def produce(topic: str, file: IO[bytes], separator: bytes | None, as_json: bool, app: str | None, log: str) -> None:
     """Write the lines of FILE, or of standard input, to TOPIC. Each line is a value.
 
-    Records with a key go to the partition of the key; the others go to each partition in turn.
+    A record with a key goes to the partition of its key. Records without a key go to all partitions, one after another.
 
     With --json, each line is an object with a "value", and optionally a "key", a "timestamp" (milliseconds; default:
     now) and "headers" ([{"name": "trace", "value": "text"}]). A string is written as its text, null as null, and other
@@ -67,9 +67,9 @@ def produce(topic: str, file: IO[bytes], separator: bytes | None, as_json: bool,
     "base64", "int" or "float" (8 bytes, like a topology's int and float), "bool", or "json" (a string keeps its
     quotes). "partition" and "offset" are ignored, so the output of `consume --json` can be written again.
 
-    With --app, keys and values are written in the types that APP declares for TOPIC: give numbers as decimals, text and
-    types with a serde of your own as they are, and everything else as JSON. A line that does not fit is an error;
-    neither it nor a later line is written.
+    With --app, keys and values are written in the types that APP declares for TOPIC. Write numbers as decimals, text
+    and types with your own serde as they are, and everything else as JSON. If a line does not fit, the command ends
+    with an error. This line and the later lines are not written.
 
     \b
     Examples:

@@ -68,8 +68,8 @@ def query(
     """Show the row of KEY, a range of rows, or all rows of STORE.
 
     Rows are as of the last commit. Workers answer if they were started with --web-port. If no worker is running, the
-    stores are read from the disk and brought up to date from their changelogs. Write keys as text, numbers as decimals,
-    and other types as JSON; times such as 2026-01-31T12:00:00Z, or in milliseconds since 1970.
+    command reads the stores on the disk, and the changes in their changelogs. Write text keys as they are, numbers as
+    decimals, and other types as JSON. Write times as 2026-01-31T12:00:00Z, or in milliseconds since 1970.
 
     Rows are shown with the start and end of their windows: on a terminal as a table, in a pipe as tab-separated lines.
     With --json, each line is an object, with times in milliseconds. If there are no rows, standard error says so. The

@@ -20,14 +20,14 @@ from streamtopo.cli.shared.tables import counted
 def reconcile(app: str, names: Sequence[str], log: str, session: SparkOptions) -> None:
     """Compare topics and stores of APP with a batch computation.
 
-    Spark computes what they should contain, and the keys that differ are shown. The expected contents are declared with
-    @expected in the application's module, or in a module "rollups" in its package. The application must have processed
-    all of its input. The exit code is 1 if anything differs.
+    Spark computes what they should contain, and the command shows the keys that differ. Declare the expected contents
+    with @expected in the application's module, or in a module "rollups" of its package. The application must have
+    processed all of its input. The exit code is 1 if anything differs.
 
     \b
     Examples:
       streamtopo reconcile apps.wordcount
-      streamtopo reconcile apps.wordcount counts --log embedded:elsewhere
+      streamtopo reconcile apps.wordcount counts --log embedded:data
     """
     from streamtopo.cli.shared.spark_declarations import chosen, spark_for
     from streamtopo.engine.loading import load_topology

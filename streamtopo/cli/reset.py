@@ -114,8 +114,8 @@ def reset(
 ) -> None:
     """Make APP start again, at a chosen position of its input.
 
-    The positions in its input topics are moved, and its internal topics and its stores are deleted. There is no
-    confirmation; --dry-run shows what would be done. Stop the workers first, on all machines. Records that the
+    The command moves the positions in the input topics, and deletes the internal topics and the stores. It does not ask
+    for confirmation; --dry-run shows what it would do. First stop the workers on all machines. Records that the
     application wrote to other topics are kept. Stores on other machines are rebuilt when workers start there.
 
     \b

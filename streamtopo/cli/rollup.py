@@ -70,10 +70,10 @@ class RollupOptions(NamedTuple):
 def rollup(app: str, names: Sequence[str], log: str, out: str, session: SparkOptions, **options: Any) -> None:
     """Update the tables that APP declares, with Spark.
 
-    All tables are updated, or only those with the names ROLLUP. Rollups are declared with @rollup in the application's
-    module, or in a module "rollups" in its package. Each run reads only new records. If a rollup does not say how to
+    Update all tables, or only those with the names ROLLUP. Declare rollups with @rollup in the application's
+    module, or in a module "rollups" of its package. Each run reads only new records. If a rollup does not say how to
     merge rows, the time spans with new records are computed again. A table is a Delta table, which many engines can
-    read; a run that is killed leaves it unchanged.
+    read. If a run is killed, the table does not change.
 
     \b
     Examples:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -35,7 +37,7 @@ topic_argument = click.argument("topic", metavar="NAME", shell_complete=complete
 
 @click.group(cls=Commands)
 def topics() -> None:
-    """List, create, describe, verify, delete and plan topics."""
+    """List, create, describe, verify, compact, delete and plan topics."""
 
 
 @topics.command("list")
@@ -46,7 +48,7 @@ def list_topics(log: str, as_json: bool) -> None:
 
     \b
     Examples:
-      streamtopo topics list --log embedded:elsewhere
+      streamtopo topics list --log embedded:data
       streamtopo topics list --json
     """
     with opened_log_or_empty(log) as source:
@@ -87,7 +89,7 @@ config_option = click.option(
 def create(names: tuple[str, ...], partitions: int, config: dict[str, str], log: str) -> None:
     """Create each topic NAME, and the log if it does not exist.
 
-    If a topic exists and is the same, nothing is changed.
+    If a topic already exists with the same partitions and settings, nothing changes.
 
     \b
     Examples:
@@ -140,22 +142,15 @@ def _partition_range(log: Log, partition: TopicPartition) -> dict[str, int]:
 def verify(context: click.Context, names: tuple[str, ...], log: str, as_json: bool) -> None:
     """Read all records, and list the damaged ones.
 
-    All records of the embedded log are read, or only those of the topics NAME. The exit code is 1 if any are damaged.
+    Read all records of the embedded log, or only those of the topics NAME. The exit code is 1 if any are damaged.
     Workers may run at the same time. A Kafka cluster verifies its records itself.
 
     \b
     Examples:
-      streamtopo topics verify --log embedded:elsewhere
+      streamtopo topics verify --log embedded:data
       streamtopo topics verify sentences word-counts --json
     """
-    directory = directory_of(log)
-    if directory is None:
-        raise LogError(
-            f'only an embedded log can be verified (--log embedded:DIRECTORY), not "{shown_log(log)}"; a Kafka cluster '
-            "verifies its records itself"
-        )
-    if not log_exists(log):
-        raise LogError(f"{no_log_message(log)}; check --log")
+    directory = _embedded(log, "verified", "verifies its records")
     from streamtopo.logs.embedded.storage.verification import verify as verify_log
 
     found = verify_log(directory, names)
@@ -168,6 +163,19 @@ def verify(context: click.Context, names: tuple[str, ...], log: str, as_json: bo
         click.echo(_summary(found), err=bool(found.damages))
     if found.damages:
         context.exit(FAILED)
+
+
+def _embedded(log: str, done: str, does: str) -> Path:
+    """The directory of an existing embedded log; LogError for others."""
+    directory = directory_of(log)
+    if directory is None:
+        raise LogError(
+            f'only an embedded log can be {done} (--log embedded:DIRECTORY), not "{shown_log(log)}"; a Kafka cluster '
+            f"{does} itself"
+        )
+    if not log_exists(log):
+        raise LogError(f"{no_log_message(log)}; check --log")
+    return directory
 
 
 def _summary(found: Verified) -> str:
@@ -185,8 +193,8 @@ def _summary(found: Verified) -> str:
 def delete(names: tuple[str, ...], log: str) -> None:
     """Delete each topic NAME with its records.
 
-    The positions of groups in it are deleted, too. There is no confirmation. First stop the workers that read or write
-    it. If one of the topics does not exist, none is deleted.
+    The positions of groups in them are deleted, too. The command does not ask for confirmation. First stop the workers
+    that read or write the topics. If one of the topics does not exist, none is deleted.
 
     \b
     Example:
@@ -201,6 +209,40 @@ def delete(names: tuple[str, ...], log: str) -> None:
 
 
 @topics.command()
+@click.argument("names", metavar="NAME...", nargs=-1, required=True, shell_complete=complete_topic)
+@click.option("--wipe", is_flag=True, help="Also remove the bytes of deleted records from the log's files.")
+@log_option
+def compact(names: tuple[str, ...], wipe: bool, log: str) -> None:
+    """Compact each topic NAME now: keep only the last record of each key.
+
+    Workers compact topics with cleanup.policy=compact from time to time, so that this is only needed if it must be done
+    now. A deletion (a null) stays for the topic's delete.retention.ms: its key is gone after another compaction. A
+    Kafka cluster compacts its topics itself.
+
+    With --wipe, the file of the log is written again. This needs as much free space as the log has. First stop the
+    workers, which could not commit meanwhile.
+
+    \b
+    Example:
+      streamtopo topics compact profiles shop-profiles-changelog --wipe
+    """
+    from streamtopo.logs.embedded import EmbeddedLog
+
+    directory = _embedded(log, "compacted", "compacts its topics")
+    with closing(EmbeddedLog(directory)) as target:
+        known = [existing_topic(target, log, name) for name in names]
+        for topic in known:
+            if "compact" not in topic.config.get("cleanup.policy", ""):
+                raise LogError(f'topic "{topic.name}" is not compacted: it has no cleanup.policy=compact')
+        for topic in known:
+            for number in range(topic.partitions):
+                target.compact(TopicPartition(topic.name, number))
+            click.echo(f'topic "{topic.name}" compacted')
+        if wipe:
+            target.wipe()
+
+
+@topics.command()
 @click.argument("app")
 @worker_option("create_topics")
 @worker_option("no_create")
@@ -210,8 +252,8 @@ def delete(names: tuple[str, ...], log: str) -> None:
 def plan(app: str, log: str, as_json: bool, **options: Any) -> None:
     """Show the topics that APP needs, and whether they exist.
 
-    A worker creates the internal topics when it starts. It creates the others, too, on the embedded log, or with
-    --create-topics. Give this command the same options and settings as the worker.
+    A worker creates the internal topics when it starts. On the embedded log, or with --create-topics, it also creates
+    the other topics. Give this command the same options and settings as the worker.
 
     \b
     Examples:

@@ -96,9 +96,9 @@ class StreamsBuilder:
     ) -> KStream:
         """The records of one or more topics, or of all topics whose whole name matches a pattern.
 
-        `timestamp` is where the time of a record is, in milliseconds: the name of a field of its value, or a function
-        of (key, value) or (key, value, times). The default is the timestamp in the log. See `Timestamp` for what to do
-        with invalid ones.
+        `timestamp` says where the time of a record comes from, in milliseconds: the name of a field of its value, or a
+        function of (key, value) or (key, value, times). The default is the timestamp in the log. `Timestamp` says what
+        to do with invalid times.
 
         Records further ahead of the wall clock than `max_ahead`, such as "10m", do not move stream time. None: all
         records do. "default": the limit of the worker. See `MaxAhead` for other ways to handle such records.
@@ -203,9 +203,9 @@ class StreamsBuilder:
         name: str | None = None,
         on_error: OnError | None = None,
     ) -> GlobalKTable:
-        """Read a topic as a table of which every worker has all partitions. `name` is the name of its store.
+        """Read a topic as a table. Every worker has all its partitions. `name` is the name of its store.
 
-        It is loaded before any task starts. Later updates are applied as they arrive, whatever their timestamps.
+        It is loaded before any task starts. Later updates are applied when they arrive; their timestamps do not matter.
         """
         graph = self.graph
         store = graph.store_name(f"{topic}-STATE-STORE-", name)
@@ -235,7 +235,7 @@ class StreamsBuilder:
         name: str | None = None,
         on_error: OnError | None = None,
     ) -> str:
-        """Add a store that every worker has completely; your own processor fills it from all partitions of a topic.
+        """Add a global store: every worker has all of it. Your own processor fills it from all partitions of a topic.
 
         All processors can read it by name, without `stores=`.
         """
@@ -258,7 +258,7 @@ class StreamsBuilder:
         return self.graph.topology.add_store(store).name
 
     def on_error(self, answer: OnErrorT) -> OnErrorT:
-        """What to do with records that fail in any node without an answer of its own: an answer, or a function.
+        """What to do with records that fail in nodes without `on_error=`: an answer, or a function.
 
         >>> builder = StreamsBuilder("orders")
         >>> @builder.on_error

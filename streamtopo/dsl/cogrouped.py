@@ -43,7 +43,7 @@ class GroupAndAdder:
 @hinted
 @dataclass(frozen=True)
 class CogroupedKStream(Generic[K, V]):
-    """Made by `KGroupedStream.cogroup`. Each stream has its own adder for the row of a key."""
+    """Created by `KGroupedStream.cogroup`. Each stream has its own adder for the row of a key."""
 
     parts: tuple[GroupAndAdder, ...]
 
@@ -116,7 +116,7 @@ class CogroupedKStream(Generic[K, V]):
     def windowed_by(
         self, windows: Windows
     ) -> TimeWindowedCogroupedKStream[K, V] | SessionWindowedCogroupedKStream[K, V]:
-        """One row for each key and window. Each stream has its own stream time, which determines what is late."""
+        """One row for each key and window. Each stream has its own stream time, which decides what is late."""
         check_windows(windows)
         if isinstance(windows, SessionWindows):
             return SessionWindowedCogroupedKStream(self, windows)
@@ -168,7 +168,7 @@ class CogroupNodes:
 
 @dataclass(frozen=True)
 class TimeWindowedCogroupedKStream(Generic[K, V]):
-    """Several grouped streams, to be aggregated in one row for each key and window."""
+    """Several grouped streams that are aggregated in one row for each key and window."""
 
     cogrouped: CogroupedKStream[K, V]
     windows: Windows
@@ -214,7 +214,7 @@ class TimeWindowedCogroupedKStream(Generic[K, V]):
 
 @dataclass(frozen=True)
 class SessionWindowedCogroupedKStream(Generic[K, V]):
-    """Several grouped streams, to be aggregated in one row for each key and session."""
+    """Several grouped streams that are aggregated in one row for each key and session."""
 
     cogrouped: CogroupedKStream[K, V]
     windows: Windows

@@ -36,7 +36,7 @@ Open = Callable[[State, aggregate.Dropped], Keeping]
 @hinted
 @dataclass
 class KGroupedStream(Generic[K, V]):
-    """Made by `group_by` or `group_by_key`. Records without a key or without a value are dropped and counted."""
+    """Created by `group_by` or `group_by_key`. Records without a key or without a value are dropped and counted."""
 
     stream: KStream
     name: str | None = None
@@ -145,13 +145,13 @@ class KGroupedStream(Generic[K, V]):
     ) -> TimeWindowedKStream[K, V] | SessionWindowedKStream[K, V]:
         """One row for each key and window.
 
-        With emit="on_update" rows are forwarded whenever they change, with "on_close" once, when their window closes.
-        `on_late` is a topic for late records: those whose windows are all closed.
+        With emit="on_update", rows are sent whenever they change; with "on_close" once, when their window closes.
+        `on_late` is a topic for late records. A record is late if all its windows are closed.
         """
         return windowed(self, windows, emit, on_late)
 
     def cogroup(self: KGroupedStream[K, V1 | None], adder: Callable[[K, V1, Any], Any]) -> CogroupedKStream[K, V1]:
-        """Aggregate this group with others, which are added by `cogroup` of the result."""
+        """Aggregate this stream together with others. Add the others with `cogroup` of the result."""
         check_function("cogroup", ADDER, adder, returns="row")
         return CogroupedKStream((GroupAndAdder(self, adder),))
 

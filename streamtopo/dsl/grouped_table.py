@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @hinted
 @dataclass
 class KGroupedTable(Generic[K, V]):
-    """Made by `KTable.group_by`. An updated row is subtracted from its old group and added to its new one."""
+    """Created by `KTable.group_by`. If a row changes, its old value is subtracted, and its new value is added."""
 
     table: KTable
     node: str

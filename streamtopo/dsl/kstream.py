@@ -186,7 +186,7 @@ class KStream(StreamJoins[K, V]):
         name: str | None = None,
         on_error: OnError | None = None,
     ) -> KStream[K2, V2]:
-        """Any number of records for each one: `function(key, value)` returns pairs of a key and a value."""
+        """Any number of new records for each record: `function(key, value)` returns pairs of a key and a value."""
         check_function("flat_map", "function(key, value)", function)
         return self._rekeyed("KSTREAM-FLATMAP-", stateless.flat_map(function), function, key, value, name)
 
@@ -238,10 +238,11 @@ class KStream(StreamJoins[K, V]):
         name: str | None = None,
         on_error: OnError | None = None,
     ) -> KStream[K, V2]:
-        """A new value for each record: the awaited `function(value)`. Up to `concurrency` calls run at once, in order.
+        """A new value for each record: the awaited `function(value)`. The results are in order.
 
-        A call that fails or takes longer than `timeout` is retried `retries` times; then the record fails as in any
-        other step. Records are committed only after their calls, so a failure may repeat calls.
+        Up to `concurrency` calls run at the same time. A call that fails or takes longer than `timeout` is repeated up
+        to `retries` times; then the record fails, as in any other step. Records are committed only after their calls,
+        so a failure may repeat calls.
         """
         limits = CallLimits(concurrency, milliseconds(timeout) / 1000, retries, _FIRST_PAUSE)
         check_function("map_values_async", "function(value)", function, awaited=True)
@@ -258,7 +259,7 @@ class KStream(StreamJoins[K, V]):
         name: str | None = None,
         on_error: OnError | None = None,
     ) -> None:
-        """Await `function(key, value)` for each record. Up to `concurrency` calls run at once; they start in order."""
+        """Await `function(key, value)` for each record. Calls start in order; up to `concurrency` run together."""
         limits = CallLimits(concurrency, milliseconds(timeout) / 1000, retries, _FIRST_PAUSE)
         check_function("for_each_async", "function(key, value)", function, awaited=True)
         self._awaiting("KSTREAM-FOREACH-", for_each_async, function, limits, None, name)
@@ -293,7 +294,7 @@ class KStream(StreamJoins[K, V]):
         name: str | None = None,
         on_error: OnError | None = None,
     ) -> KStream[K2, V2]:
-        """`function(keys, values)` returns the same number of keys and values. Results must not depend on batches."""
+        """`function(keys, values)` returns as many keys and values as it gets. Results must not depend on batches."""
         check_function("map_batch", "function(keys, values)", function)
         return self._rekeyed("KSTREAM-MAP-", stateless.map_batch(function), function, key, value, name)
 
@@ -340,10 +341,10 @@ class KStream(StreamJoins[K, V]):
         name: str | None = None,
         on_error: OnError | None = None,
     ) -> dict[str, KStream[K, V]]:
-        """Send each record to the first branch whose predicate is true; others to the default branch, if there is one.
+        """Send each record to the first branch whose predicate is true, or to the default branch, if there is one.
 
-        Names of branches are the keys of the mapping, or positions from "1" on. The default branch is "0", or named by
-        `default`.
+        The names of the branches are the keys of the mapping, or "1", "2", … The default branch is "0", or
+        has the name `default`.
         """
         predicates = dict(branches) if isinstance(branches, Mapping) else _numbered(branches)
         for predicate in predicates.values():
@@ -399,7 +400,7 @@ class KStream(StreamJoins[K, V]):
         name: str | None = None,
         on_error: OnError | None = None,
     ) -> KStream[K1, V]:
-        """Write and read an internal topic, so that equal keys are in one task. Records without a key are dropped."""
+        """Send the records through an internal topic, so that equal keys are in one task. Null keys are dropped."""
         stream: KStream = replace(self, key=next_serde(key, self.key, key=True), value=next_serde(value, self.value))
         base = self.graph.name("KSTREAM-REPARTITION-", name)
         return stream.repartitioned(base, named=name is not None, partitions=partitions, partitioner=partitioner)
@@ -440,10 +441,10 @@ class KStream(StreamJoins[K, V]):
         name: str | None = None,
         on_error: OnError | None = None,
     ) -> KTable[K1, V1]:
-        """Read the stream as a table: the latest value of each key; None deletes. `versioned` keeps this much history.
+        """Read the stream as a table: the latest value of each key. None deletes a row.
 
-        `store` is the name of a store for its rows, for queries. `name` is the name of the node and of the repartition
-        topic.
+        `versioned="10m"` keeps this much history. `store` is the name of a store for its rows, for queries. `name` is
+        the name of the node and of the repartition topic.
         """
         node = self.graph.name("KSTREAM-TOTABLE-", name)
         stream: KStream = replace(self, key=next_serde(key, self.key, key=True), value=next_serde(value, self.value))
@@ -465,7 +466,7 @@ class KStream(StreamJoins[K, V]):
         name: str | None = None,
         on_error: OnError | None = None,
     ) -> KStream[K, V]:
-        """Drop a record if one with the same id has a timestamp less than `within` before or after it.
+        """Drop a record if another one with the same id has passed, with a timestamp less than `within` apart.
 
         `by(key, value)` returns the id, of type `id`; the default is the key. Records with equal ids must have equal
         keys, so that they are in one task. `name` is the name of the store with the ids.
@@ -486,7 +487,7 @@ class KStream(StreamJoins[K, V]):
         name: str | None = None,
         on_error: OnError | None = None,
     ) -> None:
-        """Write to a topic, or for each record to the topic that `topic(key, value, context)` returns."""
+        """Write to a topic, or for each record to the topic that the function `topic(key, value, context)` returns."""
         node = self.graph.name("KSTREAM-SINK-", name)
         target = valid_name(topic, "topic") if isinstance(topic, str) else topic
         serdes = next_serde(key, self.key, key=True), next_serde(value, self.value)
@@ -519,7 +520,7 @@ class KStream(StreamJoins[K, V]):
         name: str | None = None,
         on_error: OnError | None = None,
     ) -> KStream[K2, V2]:
-        """Process records with your own processor. `supplier`, usually its class, makes one for each task."""
+        """Process records with your own processor. `supplier` is its class, or a function that creates it."""
         check_function("process", "supplier()", supplier)
         node = self._processor("KSTREAM-PROCESSOR-", supplier, stores, name, fixed_key=False)
         keys, values = next_serde(key, self.key, key=True), next_serde(value, self.value)
@@ -535,7 +536,7 @@ class KStream(StreamJoins[K, V]):
         name: str | None = None,
         on_error: OnError | None = None,
     ) -> KStream[K, V2]:
-        """Like `process`, but it cannot change the key, so no repartitioning is needed after it."""
+        """Like `process`, but the key must stay, so no repartition topic is needed after it."""
         check_function("process_values", "supplier()", supplier)
         node = self._processor("KSTREAM-PROCESSVALUES-", supplier, stores, name, fixed_key=True)
         return KStream(self.graph, node, self.key, next_serde(value, self.value), self.key_changed)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @hinted
 @dataclass(frozen=True)
 class KTable(Generic[TK, V]):
-    """Operators return a new table. With `name` its rows are kept in a store of that name, for queries."""
+    """Operators return a new table. With `name`, its rows are kept in a store of that name, for queries."""
 
     graph: Graph
     node: str
@@ -51,14 +51,14 @@ class KTable(Generic[TK, V]):
 
     @property
     def versioned(self) -> bool:
-        """Whether its rows can be read as of a time."""
+        """Whether it keeps a history of its rows."""
         return self.origin.store is not None and self.origin.versioned
 
     @answering
     def suppress(
         self, suppressed: Suppressed, *, name: str | None = None, on_error: OnError | None = None
     ) -> KTable[TK, V]:
-        """Hold updates back: `until_window_closes()` or `until_time_limit("5s")`. The last of each key is forwarded."""
+        """Hold back updates, and send only the last: `until_window_closes()` or `until_time_limit("5s")`."""
         return suppress(self, suppressed, name)
 
     @overload
@@ -81,7 +81,7 @@ class KTable(Generic[TK, V]):
         name: str | None = None,
         on_error: OnError | None = None,
     ) -> KStream:
-        """The updates as records. `function(key, value)` returns a new key. The value of a deleted row is None."""
+        """A stream of the updates. `function(key, value)` returns a new key. The value of a deleted row is None."""
         from streamtopo.dsl.kstream import KStream  # which imports this module
 
         if function is not None:
@@ -181,7 +181,7 @@ class KTable(Generic[TK, V]):
     ) -> KTable:
         """Like `map_values`, but also called for deleted rows, with the value None.
 
-        `transformer` is a function of (key, value), or makes a ValueTransformer for each task; usually its class.
+        `transformer` is a function of (key, value), or the class of a ValueTransformer; each task creates its own.
         """
         return transform_table(self, transformer, stores, value, name)
 
@@ -197,7 +197,7 @@ class KTable(Generic[TK, V]):
         name: str | None = None,
         on_error: OnError | None = None,
     ) -> KGroupedTable[K2, V2]:
-        """Group by a new key: `function(key, value)` returns key and value. `name` names the repartition topic."""
+        """Group by a new key: `function(key, value)` returns key and value. `name` is that of the repartition topic."""
         check_function("KTable.group_by", "function(key, value)", function)
         self.origin.send_old(keep=True)
         key_serde, value_serde = next_serde(key, self.key, key=True), next_serde(value, self.value)
@@ -258,7 +258,7 @@ class KTable(Generic[TK, V]):
     ) -> KTable:
         """Join the rows of both tables with equal keys: `joiner(value, other value)`.
 
-        With `foreign_key` each row is joined with the row of `other` whose key is `foreign_key(value)`, or
+        With `foreign_key`, each row is joined with the row of `other` whose key is `foreign_key(value)`, or
         `foreign_key(key, value)` with `with_key`. The result has the keys of this table.
         """
         _check_joiner("KTable.join", joiner, foreign_key, with_key)

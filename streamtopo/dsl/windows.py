@@ -157,7 +157,10 @@ class TimeWindowedKStream(_Windowed[K, V]):
 
 @hinted
 class SessionWindowedKStream(_Windowed[K, V]):
-    """Rows have keys `Windowed(key, start, end)`. A session that grows is deleted, and put again with its new times."""
+    """Rows have keys `Windowed(key, start, end)`.
+
+    When a session grows, its row is deleted, and written again with its new times.
+    """
 
     @overload
     def aggregate(

@@ -94,7 +94,7 @@ def host(
     With `engine="process"` it runs in `processes` separate processes, which load the topology by its name.
 
     `on_state_change(new, old)` is called in the engine's thread. `on_uncaught(error)` decides what to do when the
-    engine fails: "stop" (also None), "replace", "shut down", or an `Uncaught`. Closing waits at most `close_timeout`
+    engine fails: "stop" (or None), "replace", "shut down", or an `Uncaught`. Closing waits at most `close_timeout`
     for the last commit. `address` is the URL where other processes can query this one, if it serves `streamtopo.web`;
     `token` is what they must send.
     """

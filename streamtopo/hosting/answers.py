@@ -23,7 +23,7 @@ class UnknownStore(QueryError):
 
 
 class NotOwner(QueryError):
-    """Another process has the rows; `address` is where it answers queries, or None if that is not known."""
+    """Another process has the rows. `address` is where it answers queries, or None if this is not known."""
 
     def __init__(self, store: str, partition: int, address: str | None = None, reason: str = "") -> None:
         where = f"query {address}" if address else "no process that answers queries has it now"
@@ -52,7 +52,7 @@ def _without_data(error: BaseException) -> str:
 
 
 class Restoring(QueryError):
-    """The rows are being restored here: `done` of `total` changelog records are restored."""
+    """This process restores the rows: `done` of `total` changelog records are restored."""
 
     def __init__(self, store: str, partition: int, done: int = 0, total: int = 0) -> None:
         super().__init__(f'partition {partition} of store "{store}" is being restored ({done} of {total} records)')

@@ -73,7 +73,7 @@ class HostedApp:
 
     @property
     def error(self) -> BaseException | None:
-        """The error that the engine failed with, in the state ERROR."""
+        """The error of the engine, in the state ERROR."""
         return self._engine.error
 
     def metrics(self) -> Metrics | None:
@@ -101,7 +101,7 @@ class HostedApp:
         return self._engine.wanted
 
     def scale(self, workers: int) -> None:
-        """Change the number of workers. Returns at once; `ready` waits until they are running."""
+        """Change the number of workers. Returns immediately; `ready` waits until they run."""
         if workers < 1:
             raise HostError(f"an app cannot have {workers} workers; give 1 or more, or pause the app")
         self._engine.scale(workers)
@@ -120,7 +120,7 @@ class HostedApp:
         headers: Headers = (),
         partition: int | None = None,
     ) -> Delivery:
-        """Send a record and return at once. Await the delivery, or call its `result()`, for the offset."""
+        """Send a record and return immediately. Await the delivery, or call its `result()`, for the offset."""
         if self._producer is None:
             raise _outside_block(self.state)
         return self._producer.produce(topic, value, key, timestamp, headers, partition)
@@ -202,7 +202,7 @@ class HostedApp:
 
 
 class App(HostedApp):
-    """An app for scripts and threads: its methods block."""
+    """An app for scripts and threads. Its methods block."""
 
     def start(self) -> None:
         self._engine.start()
@@ -216,7 +216,7 @@ class App(HostedApp):
     def consume(
         self, topic: str, *, key: SerdeLike | None = None, value: SerdeLike | None = None, from_beginning: bool = False
     ) -> Iterator[Consumed]:
-        """Yield records as they arrive, until the app is closed; only new ones unless `from_beginning`."""
+        """Yield records when they arrive, until the app is closed. Without `from_beginning`, only new records."""
         tail = self._tail(topic, key, value, from_beginning)
         poller = self._poller_of(topic, tail)
 
@@ -231,14 +231,14 @@ class App(HostedApp):
         return records()
 
     def close(self, timeout: str | int | None = None) -> bool:
-        """Commit and leave the group, so that others take over at once. Return false if that takes too long."""
+        """Commit and leave the group, so that others can take over. Return false if that takes too long."""
         deadline = time.monotonic() + (self.settings.close_timeout if timeout is None else _seconds(timeout) or 0.0)
         self._engine.stop()
         return self._close_rest(self._engine.join(max(0.0, deadline - time.monotonic())), deadline)
 
 
 class AsyncApp(HostedApp):
-    """An app for event loops: methods that wait are coroutines."""
+    """An app for event loops. Methods that wait are coroutines."""
 
     async def start(self) -> None:
         self._engine.start()
@@ -254,13 +254,13 @@ class AsyncApp(HostedApp):
         self._check_ready(await self._lifecycle.wait_async(_is_settled, _seconds(timeout)))
 
     def query_async(self, store: str, *, wait: str | int = 0, partition: int | None = None) -> AsyncQuery:
-        """Return a query like `query`, but with coroutines: the loop is not blocked while other processes are asked."""
+        """Return a query like `query`, but with coroutines, which do not block the loop."""
         return self.stores.query_async(store, wait, partition)
 
     def consume(
         self, topic: str, *, key: SerdeLike | None = None, value: SerdeLike | None = None, from_beginning: bool = False
     ) -> AsyncIterator[Consumed]:
-        """Yield records as they arrive, until the app is closed; only new ones unless `from_beginning`.
+        """Yield records when they arrive, until the app is closed. Without `from_beginning`, only new records.
 
         No more records are read while the consumer processes those that it has.
         """
@@ -274,7 +274,7 @@ class AsyncApp(HostedApp):
             raise self.error
 
     async def close(self, timeout: str | int | None = None) -> bool:
-        """Commit and leave the group, so that others take over at once. Return false if that takes too long."""
+        """Commit and leave the group, so that others can take over. Return false if that takes too long."""
         given = self.settings.close_timeout if timeout is None else _seconds(timeout) or 0.0
         deadline = time.monotonic() + given
         self._engine.stop()

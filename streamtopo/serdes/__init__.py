@@ -27,24 +27,24 @@ _FEW = 4
 
 @dataclass(frozen=True)  # with slots, Serde[Order](…) fails in Python 3.11
 class Serde(Generic[T]):
-    """`encode` and `decode` never get None: it is the null of the log, and a tombstone in a table."""
+    """How values become bytes. `encode` and `decode` never get None, which is a null in the log."""
 
     name: str
     encode: Callable[[T], bytes]
     decode: Callable[[bytes], T]
     mutable: bool = True
-    """Values can be changed in place, so they are copied before they are shared."""
+    """Whether values can be changed in place. If so, they are copied before they are shared."""
     exact: bool = False
-    """Equal values have equal bytes and can be hashed, so dicts may use values as keys instead of their bytes."""
+    """Whether equal values have equal bytes and can be hashed, so that dicts may use values as keys."""
     window_bytes: int = 0
-    """Bytes at the end of a windowed key that hold its window; they do not affect its partition."""
+    """The number of bytes at the end of a windowed key that contain the window. They do not change the partition."""
     inner: Serde | None = field(default=None, repr=False, compare=False)
-    """For windowed keys, the serde of the keys without windows; for versions, the serde of the values."""
+    """For windowed keys: the serde of the keys without windows. For versions: the serde of the values."""
     fast_encode: Columns | None = field(default=None, repr=False, compare=False)
-    """Encodes a whole column. At a None or a wrong value it raises anything; the slow way then explains it."""
+    """Encodes a whole column. At a None or a wrong value it may raise any error; then `encode` explains it."""
     fast_decode: Columns | None = field(default=None, repr=False, compare=False)
     kind: Any = field(default=None, repr=False, compare=False)
-    """The type of the values, without windows or versions; None if functions define the bytes."""
+    """The type of the values, without windows or versions. None if the serde was made of functions."""
 
     @property
     def shown(self) -> str:

@@ -25,7 +25,7 @@ _REMEMBERED = 1000
 
 
 def time_windowed(key: SerdeLike[T], size: Duration) -> Serde[Windowed[T]]:
-    """The serde of keys, on topics, of time windows of this size or sliding windows with this difference."""
+    """The serde of keys in topics, for time windows of this size or sliding windows with this difference."""
     return _time_windowed(serde_of(key, key=True), milliseconds(size))
 
 
@@ -35,7 +35,7 @@ def _time_windowed(key: Serde, size: int) -> Serde:
 
 
 def session_windowed(key: SerdeLike[T]) -> Serde[Windowed[T]]:
-    """The serde of keys of session windows, on topics and in stores."""
+    """The serde of keys of session windows, in topics and stores."""
     return _session_windowed(serde_of(key, key=True))
 
 

@@ -34,16 +34,18 @@ class WorkerConfig:
     """Durations are in milliseconds, sizes in bytes. The descriptions are those of `--help`."""
 
     state_dir: str = text(".streamtopo/state", "Directory of the stores, with a subdirectory for each application.")
-    commit_interval: int = duration("100ms", "Time between commits under load. Caught-up workers commit sooner.")
-    commit_pause: int = duration("1ms", "Minimum pause between commits when caught up.")
-    cache: int = bytes_size("10MB", "Size of the record cache of a worker. 0 forwards every update.")
+    commit_interval: int = duration(
+        "100ms", "Time between commits under load. Workers that have caught up commit sooner."
+    )
+    commit_pause: int = duration("1ms", "Minimum pause between commits of workers that have caught up.")
+    cache: int = bytes_size("10MB", "Size of the record cache of a worker. 0: send every update.")
     memory: int = bytes_size("256MB", "Memory limit for all stores of a process together.")
     """For rows in memory, RocksDB's block cache and write buffers, and compaction of the embedded log."""
-    chunk: int = whole_number(10_000, "Maximum number of records in a round.", least=1)
+    chunk: int = whole_number(10_000, "Maximum number of records that are processed together.", least=1)
     """Results do not depend on it."""
     on_error: Policy | None = answer(  # noqa: RUF009
         "What to do with a record that fails: fail (stop), skip, dead-letter, or retry:ATTEMPTS. "
-        "declared: what the application declares, or fail."
+        "declared: as the application declares, or fail."
     )
     """None: declared. Nodes with an answer of their own keep it."""
     dead_letter_topic: str = text(
@@ -60,10 +62,10 @@ class WorkerConfig:
         "1h", "Records further ahead of the wall clock than this do not advance stream time. none: all do."
     )
     origin_idle: int = duration(
-        "500ms", "How long a partition without new records holds back the time of tasks after a repartition topic."
+        "500ms", "How long tasks after a repartition topic wait for a partition without new records."
     )
     max_task_idle: int = duration(
-        "0ms", "How long a task waits for records of an input that is empty before it takes those of its other inputs."
+        "0ms", "How long a task waits for records of an empty input before it processes those of its other inputs."
     )
     create_topics: int | None = number_or_none(
         "auto",
@@ -77,7 +79,9 @@ class WorkerConfig:
     keep_deletions: int = duration(
         "0ms", "How long new changelogs keep deletions. 0: 10 minutes (embedded), or the Kafka cluster's setting."
     )
-    close_timeout: int = duration("30s", "How long the last commit may take after a signal before it is abandoned.")
+    close_timeout: int = duration(
+        "30s", "How long the last commit may take after a signal. After that, the worker exits without it."
+    )
 
     @property
     def row_memory(self) -> int:

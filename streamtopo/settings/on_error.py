@@ -72,12 +72,12 @@ Policy = Answer | Decide
 
 
 def dead_letter(topic: str | None = None) -> DeadLetter:
-    """Write records that fail to this topic instead of that of the application."""
+    """Write records that fail to this topic. Without a topic: to the dead-letter topic of the application."""
     return DeadLetter(topic)
 
 
 def retry(attempts: int, *, backoff: Duration = "100ms", then: AnswerLike = "fail") -> Retry:
-    """Try a record that fails again, up to `attempts` times. If that does not help, `then` is the answer.
+    """Try a record that fails again, up to `attempts` times. If it still fails, `then` is the answer.
 
     The first pause is `backoff`; each pause is twice as long as the one before, up to a minute. What comes after the
     record in its partition waits; other partitions do not. It helps where the cause passes: a service does not answer.

@@ -130,7 +130,7 @@ def rollup(
     value: SerdeLike | None = None,
     merge: Mapping[str, str] | None = None,
 ) -> Callable[[Callable[..., Any]], Rollup]:
-    """An aggregation over a topic, by spans of time: the function gets a DataFrame and returns one.
+    """An aggregation of a topic, by time spans. The function gets a DataFrame and returns one.
 
     The topic is the function's first parameter unless it is named; types and times are those of the application's
     topology. The frame has the columns of `read_topic`, and the start of each record's span in a column called `day`
@@ -176,7 +176,7 @@ class Expected:
 
 
 def expected(name: str, *, inputs: Iterable[str] | None = None) -> Callable[[Callable[..., Any]], Expected]:
-    """The last value of each key in a topic, or store, as a batch computes it: for `streamtopo reconcile`.
+    """The last value of each key in a topic or store, computed by a batch, for `streamtopo reconcile`.
 
     The function gets a DataFrame for each input topic, as `read_topic` gives it, and returns key and value.
     """
@@ -197,7 +197,7 @@ class View:
 
 
 def view(name: str, *, of: Iterable[str]) -> Callable[[Callable[..., Any]], View]:
-    """A table over all spans: computed again from the tables of these rollups when one of them has changed."""
+    """A table over all time spans, computed again from these rollups when one of them has changed."""
 
     def declared(function: Callable[..., Any]) -> View:
         return View(valid_name(name, "view"), _listed("of", of), function)

@@ -50,7 +50,7 @@ def window_store(
     in_memory: bool = False,
     topic_config: Mapping[str, str] | None = None,
 ) -> StoreSpec:
-    """Rows by key and window start; a row is gone once a window has started `retention` or more after it."""
+    """Rows by key and window start. A row is deleted when a window starts `retention` or more after it."""
     size, kept = milliseconds(window_size), milliseconds(retention)
     if kept < size:
         raise TopologyError(f'store "{name}" would keep windows of {size} ms for only {kept} ms; give more retention')
@@ -78,7 +78,7 @@ def session_store(
     in_memory: bool = False,
     topic_config: Mapping[str, str] | None = None,
 ) -> StoreSpec:
-    """Rows by key, start and end; a session is gone once another one has ended `retention` or more after it."""
+    """Rows by key, start and end. A session is deleted when another one ends `retention` or more after it."""
     kept = milliseconds(retention)
     return StoreSpec(
         name,
@@ -118,9 +118,9 @@ def versioned_store(
 
 
 def retaining_duplicates(store: StoreSpec) -> StoreSpec:
-    """A window store that keeps all rows put under the same key and start, in the order they were put.
+    """A window store that keeps all rows with the same key and start, in the order in which they were put.
 
-    They cannot be deleted; `fetch` gives the last.
+    They cannot be deleted; `fetch` returns the last one.
     """
     if store.kind not in (Kind.WINDOW, Kind.TIMESTAMPED_WINDOW):
         raise TopologyError(f'store "{store.name}" has no windows, so it cannot keep duplicates; give a window_store')

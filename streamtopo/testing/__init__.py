@@ -126,19 +126,19 @@ class Driver:
         self.run()
 
     def advance(self, *, wall_clock_ms: int) -> None:
-        """Move the wall clock forward, and run what is due. With a negative number it is set back."""
+        """Move the wall clock, and run what is due. A negative number sets it back."""
         self.wall_clock_ms += wall_clock_ms
         if not self._crashed:
             self.run()
 
     def crash(self) -> None:
-        """Lose the worker with its memory and the stores on its disk; the log remains."""
+        """Lose the worker, its memory and the stores on its disk. The log remains."""
         self.worker.member.leave()
         self._stores = {}
         self._crashed = True
 
     def restart(self) -> None:
-        """Start a new worker on the same log, with the stores of the last one."""
+        """Start a new worker on the same log, with the stores of the last worker, if there are any."""
         if not self._crashed:
             self.worker.close()
         self._crashed = False
@@ -146,7 +146,7 @@ class Driver:
         self.run()
 
     def close(self) -> None:
-        """Close processors and stores; only needed if a test checks that."""
+        """Close processors and stores. Only needed if a test checks this."""
         if not self._crashed:
             self.worker.close()
 
@@ -165,11 +165,11 @@ class Driver:
         return [(record.key, record.value) for record in self.records(topic)]
 
     def records(self, topic: str) -> list[DriverRecord]:
-        """Each record that has not been read yet, with time and headers; partition by partition."""
+        """Each record that has not been read yet, with time and headers; one partition after the other."""
         return self._topics.records(topic)
 
     def store(self, name: str) -> DriverStore:
-        """The rows of a store in all tasks; rows that are put here are committed at once."""
+        """The rows of a store in all tasks. Rows that you put are committed immediately."""
         return store_of([self.worker], self.topology, name, lambda: self.wall_clock_ms)
 
     def dead_letters(self, topic: str | None = None) -> list[DriverRecord]:

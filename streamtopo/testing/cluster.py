@@ -22,7 +22,7 @@ from streamtopo.testing.topics import DriverRecord, DriverTopics
 
 
 class Cluster:
-    """Workers of one application, in one thread. The same seed gives the same run again, step by step.
+    """Several workers of an application, in one thread. The same seed gives the same run again.
 
     >>> from streamtopo import StreamsBuilder
     >>> builder = StreamsBuilder("counting")
@@ -87,7 +87,7 @@ class Cluster:
         partition: int | None = None,
         at: int | None = None,
     ) -> None:
-        """Write one record. It appears in its partition when the clock shows `at`; by default it is there at once."""
+        """Write one record. It appears in its partition when the clock shows `at`; by default immediately."""
         at = self.now if at is None else at
         time = at if timestamp is None else timestamp
         record = DriverRecord(topic, key, value, time, -1 if partition is None else partition, headers)
@@ -115,7 +115,7 @@ class Cluster:
             self._agenda.add(at, lambda: self.log.append(target, columns))
 
     def run(self) -> None:
-        """Work until all records were sent, processed and committed, and all workers are back."""
+        """Run until all records are sent, processed and committed, and all workers are back."""
         self._schedule.begin()
         last = self.steps + self._max_steps
         try:
@@ -152,7 +152,7 @@ class Cluster:
         return [(record.key, record.value) for record in self.records(topic)]
 
     def records(self, topic: str) -> list[DriverRecord]:
-        """Each record that has not been read yet, with time and headers; partition by partition."""
+        """Each record that has not been read yet, with time and headers; one partition after the other."""
         return self._topics.records(topic)
 
     def dead_letters(self, topic: str | None = None) -> list[DriverRecord]:
@@ -165,22 +165,22 @@ class Cluster:
 
     @property
     def dropped(self) -> dict[str, int]:
-        """How many rows were dropped, by reason, in what all workers so far have committed."""
+        """How many rows all workers have dropped so far, by reason, in committed work."""
         return dict(self._machines.dropped())
 
     @property
     def workers(self) -> list[Worker]:
-        """Those that live."""
+        """The living workers."""
         return [process.worker for process in self._machines.processes]
 
     @property
     def steps(self) -> int:
-        """How many turns workers had."""
+        """The number of steps of all workers."""
         return self._schedule.steps
 
     @property
     def events(self) -> list[str]:
-        """What went wrong, and when."""
+        """The faults so far, with their times."""
         return self._schedule.events
 
     # -- inside
@@ -200,7 +200,7 @@ class Cluster:
 
 
 def seeds(count: int) -> range:
-    """The seeds for a test: `count` of them, or as many as STREAMTOPO_SEEDS says, beginning with STREAMTOPO_SEED.
+    """The seeds for a test: `count` of them, or STREAMTOPO_SEEDS of them, beginning with STREAMTOPO_SEED.
 
     STREAMTOPO_SEED alone is the only seed.
     """

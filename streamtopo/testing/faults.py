@@ -9,26 +9,26 @@ from streamtopo.settings.durations import Duration
 
 @dataclass(frozen=True)
 class Faults:
-    """Rates are probabilities for each step of a worker."""
+    """What goes wrong in a `Cluster`. Rates are probabilities for each step of a worker."""
 
     crash: float = 0.02
-    """A worker is killed, also in the middle of a commit. Another one is started on its disk later."""
+    """A worker is killed, also in the middle of a commit. Later, another one is started on its disk."""
     pause: float = 0.02
-    """A worker stops for a while, also in the middle of a commit, and continues."""
+    """A worker stops for some time, also in the middle of a commit, and continues."""
     leave: float = 0.01
     """A worker commits, leaves the group, and comes back later."""
     join: float = 0.01
     """One more worker joins the group, and leaves it later."""
     evict: float = 0.01
-    """The group declares a worker dead that is alive."""
+    """The group declares a worker dead, although it is alive."""
     lost_answer: float = 0.01
     """A worker does not learn whether its next commit was done."""
     lost_disk: float = 0.2
-    """The part of the crashes in which the stores on the disk are lost too."""
+    """The share of crashes in which the stores on the disk are lost too."""
     most: int = 12
-    """The most faults in a run; the seed decides how many there are."""
+    """The largest number of faults in a run. The seed decides how many there are."""
     longest: Duration = "1d"
-    """A pause, or the time until a worker is back, is between a millisecond and this long."""
+    """The longest pause, and the longest time until a worker is back."""
     session: Duration = "10s"
     """The group declares a silent worker dead after this long."""
 

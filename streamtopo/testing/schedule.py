@@ -28,7 +28,7 @@ _EXTRA = 100
 class Schedule:
     def __init__(self, machines: Machines, agenda: Agenda, stage: Stage, faults: Faults) -> None:
         self.steps = 0
-        """How many turns workers had."""
+        """The number of steps of all workers."""
         self.events: list[str] = []
         """The faults, in plain words."""
         self._faults_left = 0

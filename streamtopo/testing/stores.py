@@ -42,7 +42,7 @@ _CHANGES = ("put", "put_if_absent", "delete", "remove")
 
 
 class DriverStore:
-    """The methods of the store's view; rows that are put here are committed at once, as if a processor had put them."""
+    """A store, with the methods that a processor has. Rows that you put are committed immediately."""
 
     def __init__(self, spec: StoreSpec, views: Callable[[], list[StoreView]], commit: Callable[[], object]) -> None:
         self._spec = spec

@@ -17,7 +17,7 @@ from streamtopo.topology.nodes import SinkNode
 
 
 class DriverRecord(NamedTuple):
-    """A record as tests send and read it."""
+    """A record that a test sends or reads."""
 
     topic: str
     key: Any

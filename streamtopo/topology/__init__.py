@@ -25,7 +25,7 @@ from streamtopo.topology.operator import Operator
 
 @hinted
 class Topology:
-    """Nodes in the order in which they were added: parents first, so there can be no cycle."""
+    """The nodes of an application, in the order in which they were added: parents first, so there can be no cycle."""
 
     def __init__(self, application_id: str = "app") -> None:
         self.application_id = valid_name(application_id, "application id")
@@ -91,7 +91,7 @@ class Topology:
     def add_processor(
         self, name: str, supplier: Callable[[], Any], *parents: str, on_error: OnError | None = None
     ) -> Self:
-        """A processor of the user's. The supplier, usually a class, makes a new one for each task."""
+        """Your own processor. `supplier` is its class, or a function that creates it; each task creates its own."""
         self.add(ProcessorNode(name, parents, _processing(name, supplier)))
         return self
 
@@ -106,14 +106,14 @@ class Topology:
         partitioner: Partitioner | None = None,
         on_error: OnError | None = None,
     ) -> Self:
-        """A sink that writes to a topic, or to that which a function of (key, value, context) names."""
+        """A sink that writes to a topic, or to the topic that a function of (key, value, context) returns."""
         if isinstance(topic, str):
             valid_name(topic, "topic")
         self.add(SinkNode(name, parents, topic, serde_of(key, key=True), serde_of(value), partitioner))
         return self
 
     def add_state_store(self, store: StoreSpec, *processors: str) -> Self:
-        """Add a store, for the processors that are named. Returns the topology."""
+        """Add a store for these processors. Returns the topology."""
         self.add_store(store)
         for processor in processors:
             self.connect(processor, store.name)
@@ -127,7 +127,7 @@ class Topology:
         return store
 
     def connect(self, processor: str, *stores: str) -> None:
-        """Give a processor that was already added access to stores."""
+        """Connect an existing processor to stores."""
         node = self.nodes.get(processor)
         if not isinstance(node, ProcessorNode):
             raise TopologyError(f'"{processor}" is not a processor of this topology; only processors use stores')
@@ -150,7 +150,7 @@ class Topology:
         timestamp: TimestampLike | None = None,
         on_error: OnError | None = None,
     ) -> Self:
-        """A global store kept by a processor of the user's, from all partitions of a topic."""
+        """A global store that your own processor fills from all partitions of a topic."""
         node = SourceNode(source or f"{name}-source", (topic,), serde_of(key, key=True), serde_of(value))
         self.add_global_store(
             replace(node, timestamp=timestamp_of(timestamp)), name, _processing(name, supplier), store
@@ -158,7 +158,7 @@ class Topology:
         return self
 
     def add_global_store(self, source: SourceNode, processor: str, operator: Operator, store: StoreSpec) -> None:
-        """A store that every worker keeps for all its tasks, from all partitions of the source's topics."""
+        """A store that every worker keeps for all its tasks, with all partitions of the source's topics."""
         self.add_store(replace(store, logged=False, in_memory=True))
         self.add(replace(source, everywhere=True))
         self.nodes[processor] = _placed(ProcessorNode(processor, (source.name,), operator, (store.name,)))
@@ -232,7 +232,7 @@ class Topology:
         return f"{self.application_id}-{store}-changelog"
 
     def subtopologies(self) -> tuple[Subtopology, ...]:
-        """Connected parts that run as tasks, numbered by the names of their sources (as Kafka Streams numbers them)."""
+        """The connected parts that run as tasks. They have the same numbers as in Kafka Streams."""
         parts = tuple(part for part in self._parts() if not part.everywhere)
         if not parts:
             raise TopologyError("the topology has no source, so it would never do anything; add one")
@@ -253,7 +253,7 @@ class Topology:
         return Subtopology(number, nodes, tuple(spec for spec in self.stores.values() if spec.name in used))
 
     def describe(self) -> str:
-        """The text that Kafka Streams prints for a topology; tools that draw topologies read it."""
+        """The text that Kafka Streams prints for a topology. Tools that draw topologies read it."""
         self.subtopologies()
         return "Topologies:\n " + "".join(map(described, self._parts()))
 

@@ -98,7 +98,7 @@ def application(
 ) -> Starlette:
     """Return an ASGI application to mount in a service. `served` is its app, or a function that returns it.
 
-    With a token, all requests but those for health need the header `Authorization: Bearer TOKEN`. With `allowed_hosts`,
+    With a token, all requests except health need the header `Authorization: Bearer TOKEN`. With `allowed_hosts`,
     the header Host must be one of these, an IP address, or localhost; without, the service must check it.
     """
     if token == "":

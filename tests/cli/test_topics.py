@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from streamtopo.logs import Log, Topic
-from streamtopo.records import TopicPartition
+from streamtopo.records import Columns, TopicPartition
 from tests.cli.conftest import Run, Start, on_terminal
 from tests.logs.records import rows
 
@@ -110,6 +110,15 @@ def test_delete_takes_many_names_and_deletes_all_or_none(run: Run, log: Log) -> 
     assert run("topics", "delete", "a", "nothing").exit_code == 1
     assert run("topics", "delete", "a", "b").stdout.count("deleted from") == 2
     assert [*log.topics()] == ["c"]
+
+
+def test_compact_keeps_the_last_record_of_each_key(run: Run, log: Log) -> None:
+    log.create(Topic("t", 1, {"cleanup.policy": "compact"}))
+    log.create(Topic("events", 1))
+    log.append(TopicPartition("t", 0), Columns([b"a", b"a"], [b"old", b"new"], [0, 0]))
+    assert run("topics", "compact", "t", "--wipe").stdout == 'topic "t" compacted\n'
+    assert log.read(TopicPartition("t", 0), 0, 10).columns.values == [b"new"]
+    assert 'topic "events" is not compacted: ' in run("topics", "compact", "t", "events").stderr
 
 
 LIST, CREATE = (

@@ -13,23 +13,24 @@ DECLARED: dict[str, Any] = tomllib.loads((TESTS / "promises.toml").read_text())
 LOGS = {"engine": "engine", "embedded": "embedded log", "kafka": "Kafka"}
 BEGIN = """# Promises
 
-What streamtopo promises, and the tests that prove it on each log. They run in CI before every change.
+This page lists what streamtopo promises, and the tests that prove it on each log. The tests run in CI before every
+change.
 
-- **proven**: there is such a test. Hover over a number for its name.
-- **missing**: we believe it, and no test shows it.
-- *does not apply*, or follows from the other columns: the notes below a table say why.
+- **proven**: there are tests. Each number is a link to one; hover over it to see its name.
+- **missing**: we believe it is true, but no test shows it.
+- *does not apply*: the notes below the table say why.
 
-*Engine* are tests of the engine on a log in memory, which is the same code for all logs. The others use real files and
-processes, and a real broker.
+The column *engine* has tests of the engine on a log in memory. This code is the same for all logs. The other tests use
+real files, real processes, and a real broker.
 
-This page is made from [tests/promises.toml](../tests/promises.toml). What the promises mean is explained in
-[exactly once](concepts/exactly-once.md), [time](concepts/time.md), [errors](operating/errors.md) and
-[changing an application](operating/upgrades.md).
+[Exactly once](concepts/exactly-once.md), [time](concepts/time.md), [errors](operating/errors.md) and [changing an
+application](operating/upgrades.md) explain what the promises mean. This page is made from
+[tests/promises.toml](../tests/promises.toml).
 """
 PAST = """## Promises that did not hold
 
-No version has been released yet. These breaches were found by tests or in use before that, and are fixed; each has its
-test. The [changelog](../CHANGELOG.md) has smaller faults, too.
+No version has been released yet. These errors were found by tests or by users, and are fixed. Each has a test. The
+[changelog](../CHANGELOG.md) also lists smaller errors.
 
 | promise | what was wrong | test |
 |---|---|---|

@@ -310,3 +310,33 @@ def test_with_little_memory_compaction_takes_more_passes(log: EmbeddedLog, clock
             reached.append(connection.execute("SELECT compacted FROM partitions").fetchone()[0])
     assert reached[:6] == [10_000, 20_000, 30_000, 40_000, 50_000, 60_000]
     assert len(values(log)) == 30_000
+
+
+def test_a_record_is_compacted_after_a_day_at_the_latest(log: EmbeddedLog, clock: Clock) -> None:
+    """However few there are: the deletion of a person's data does not wait for others."""
+    create(log, cleanup_policy="compact")
+    log.append(T0, keyed("a1 b1 a2"))
+    clock.time += 86_400_000
+    clean(log)
+    assert values(log) == [b"1", b"1", b"2"]
+    clock.time += 1001
+    clean(log)
+    assert values(log) == [b"1", b"2"]
+
+
+def test_wiping_leaves_no_bytes_of_deleted_records(log: EmbeddedLog) -> None:
+    create(log, cleanup_policy="compact")
+    for value in (b"her secret address", None):
+        log.append(T0, Columns([b"ann"], [value], [0]))
+    log.append(T0, Columns([b"bob"], [b"his address"], [0]))
+
+    def stored() -> bytes:
+        return b"".join(file.read_bytes() for file in log.path.iterdir() if file.is_file())
+
+    assert b"her secret" in stored()
+    log.compact(T0)
+    assert b"her secret" in stored()
+    log.wipe()
+    assert b"her secret" not in stored()
+    assert b"his address" in stored()
+    assert values(log) == [None, b"his address"]

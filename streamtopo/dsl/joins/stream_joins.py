@@ -120,7 +120,7 @@ class StreamJoins(Generic[K, V]):
     ) -> KStream[K, V3]: ...
     @answering
     def join(self: Any, other: Any, *functions: Callable[..., Any], **options: Any) -> Any:
-        """Join each record with what is found for its key: `joiner(value, other)`. Records without a match are dropped.
+        """Join each record with the matches for its key: `joiner(value, other)`. Records without a match are dropped.
 
         With a stream: all pairs of records whose times are at most `within` apart, or whose other time is from `before`
         earlier to `after` later. With a table: the current row. With a global table: the latest row for the key that

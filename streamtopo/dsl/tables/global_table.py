@@ -14,7 +14,7 @@ from streamtopo.serdes import Serde
 @hinted
 @dataclass(frozen=True)
 class GlobalKTable(Generic[TK, V]):
-    """Made by `StreamsBuilder.global_table`. Records of any partition can be joined with any of its rows."""
+    """Created by `StreamsBuilder.global_table`. Records of any partition can be joined with any of its rows."""
 
     graph: Graph
     node: str

@@ -24,7 +24,7 @@ WHEN_FULL = ("emit_early", "shut_down")
 
 @dataclass(frozen=True)
 class Suppressed:
-    """Made by `until_window_closes` or `until_time_limit`."""
+    """Created by `until_window_closes` or `until_time_limit`."""
 
     wait: int | None
     """Milliseconds. None: until the window closes."""
@@ -33,14 +33,14 @@ class Suppressed:
 
 
 def until_window_closes(*, max_records: int | None = None) -> Suppressed:
-    """Forward only the last update of each window, when it closes. With more windows than `max_records`, fail."""
+    """Send only the last update of each window, when it closes. With more rows than `max_records`, the worker stops."""
     return Suppressed(None, _limit(max_records), shut_down=True)
 
 
 def until_time_limit(wait: Duration, *, max_records: int | None = None, when_full: str = "emit_early") -> Suppressed:
-    """Forward the last update of each key, when stream time is `wait` after its first one.
+    """Send the last update of each key when stream time is `wait` later than its first update.
 
-    With more than `max_records` keys, forward the oldest ones early or, with "shut_down", stop the worker.
+    With more than `max_records` keys, send the oldest ones early; with "shut_down", stop the worker.
     """
     time = described_milliseconds(wait, "until_time_limit:")
     if time < 0:

@@ -38,7 +38,7 @@ class TryAgain(Exception):
     def __init__(self, failed: FailedRecord, at: float) -> None:
         super().__init__(failed.place)
         self.attempts = failed.attempts
-        """How often it was tried so far."""
+        """How often it has been tried."""
         self.at = at
         """When to try it again, by the steady clock of the worker."""
 

@@ -55,9 +55,9 @@ _RESUMED_WITHIN = 0.01
 
 
 class Worker:
-    """One member of the group, and the tasks it is assigned. Only `stop` and `metrics` may be called by any thread.
+    """One worker of an application. Only `stop` and `metrics` may be called by any thread.
 
-    `Worker(topology, log="embedded:.streamtopo", on_error="skip").run()` works until it is stopped; the options are
+    `Worker(topology, log="embedded:.streamtopo", on_error="skip").run()` runs until it is stopped. The options are
     those of `WorkerConfig`. `address` tells other members where this one answers queries. Tests give `open_store`,
     `now` and `steady` to have their own stores and clocks.
     """
@@ -148,24 +148,24 @@ class Worker:
 
     @property
     def skipped(self) -> int:
-        """How many records failed and were left out, without a dead letter."""
+        """How many records failed and were skipped, without a dead letter."""
         return self._rejections.skipped
 
     # -- running it
 
     def run(self) -> None:
-        """Work until `stop`, SIGTERM or Ctrl-C, then commit and leave; a second signal ends the process at once."""
+        """Run until `stop`, SIGTERM or Ctrl-C, then commit and leave. A second signal ends the process at once."""
         try:
             run(self)
         except StepError as error:
             raise without_engine(error)  # noqa: B904  it is the same error
 
     def stop(self) -> None:
-        """End after this turn; may be called by any thread and by signal handlers."""
+        """Stop soon. May be called by any thread and by signal handlers."""
         self.stopping = True
 
     def close(self) -> None:
-        """Commit, close and leave the group, so that others can take over at once; also if the commit fails."""
+        """Commit, close and leave the group, also if the commit fails, so that others can take over immediately."""
         with self._opened, closing(self.globals), closing(self._tasks), self._all_or_nothing():
             self._commit_if_needed()
 
@@ -175,13 +175,13 @@ class Worker:
             self._drop_all()
 
     def metrics(self) -> Metrics:
-        """May be called by any thread. Other threads than the worker's get the numbers of a moment ago."""
+        """The numbers of the live view. Any thread may call it; other threads get the numbers of a moment ago."""
         return self._metrics.now()._replace(paused=self.paused)
 
     # -- one turn
 
     def run_once(self, timeout: float = 0.0) -> bool:
-        """True if something was read, restored, processed or committed; then there may be more to do."""
+        """Do one turn of work. True if something was read, restored, processed or committed: there may be more."""
         self._metrics.begin()
         try:
             with self._all_or_nothing():
@@ -285,7 +285,7 @@ class Worker:
     # -- commit
 
     def commit(self) -> bool:
-        """True if everything done so far is durable now. Otherwise it is undone, and will be done again."""
+        """Commit. True if all work so far is durable now; otherwise it is undone, and will be done again."""
         with self._all_or_nothing():
             return self._commit()
 

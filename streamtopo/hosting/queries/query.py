@@ -72,8 +72,8 @@ def find_store(plan: Plan, store: str) -> StoreLocation:
 class Query(Generic[TK, T]):
     """A query of a store as of the last commit, for any thread. Versioned stores give their latest versions.
 
-    Rows that are not available raise `NotOwner` or `Restoring` when the retries end. With `partition`, only that one is
-    queried, for keys that are not in the partition of their hash.
+    Rows that are still not available after `wait` raise `NotOwner` or `Restoring`. `partition` is for keys that are not
+    in the partition of their hash.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class Query(Generic[TK, T]):
         return self._location.spec
 
     def get(self, key: TK) -> T | None:
-        """The committed value of a key; None if there is none. Raises `NotOwner` or `Restoring` if it is not here."""
+        """The committed value of a key, or None. Raises `NotOwner` or `Restoring` if it is not available."""
         return cast("T | None", self.find(key).value)
 
     def find(self, key: TK) -> Found:
@@ -108,17 +108,17 @@ class Query(Generic[TK, T]):
         return self._retry.call(lambda: _decoded_row(self.spec, self._source.get(part, data)))
 
     def ask(self, key: TK) -> Answer:
-        """Like `find`, but return `NotOwner` and `Restoring` instead of raising them, for use with `match`."""
+        """Like `find`, but return `NotOwner` and `Restoring`, and do not raise them: for `match`."""
         try:
             return self.find(key)
         except (NotOwner, Restoring) as answer:
             return answer
 
     def range(self, start: Any = None, stop: Any = None, *, reverse: bool = False) -> Iterator[tuple[Any, T]]:
-        """Return the rows from `start` to `stop`, both inclusive, in the order of the keys' bytes; None means no limit.
+        """Return the rows from `start` to `stop`, both inclusive, in the order of the keys' bytes. None: no limit.
 
-        For windows and sessions, these are times in milliseconds: of the start of a window, or the end of a session.
-        Their rows are grouped by segments of time, and in each in the order of the keys' bytes.
+        For windows and sessions, both are times in milliseconds: the start of a window, or the end of a session.
+        Their rows come by segments of time, and within a segment in the order of the keys' bytes.
         """
         return self._pairs(self._bounds(start, stop, reverse))
 
@@ -134,7 +134,7 @@ class Query(Generic[TK, T]):
         return self._windows_of(key, *_times(start, stop))
 
     def session(self, key: TK, start: int | None = None, stop: int | None = None) -> list[tuple[Windowed[TK], T]]:
-        """Return the sessions of a key that overlap `start` to `stop`, both inclusive; the oldest first."""
+        """Return the sessions of a key that overlap `start` to `stop`, both inclusive; oldest first."""
         self._check((Kind.SESSION,), "session")
         first, last = _times(start, stop)
         return [pair for pair in self._windows_of(key, first, FOREVER) if pair[0].start <= last]
@@ -149,14 +149,14 @@ class Query(Generic[TK, T]):
         return self._retry.call(lambda: oldest_live(self.spec, self._source.time(part)))
 
     def versioned(self, key: TK, as_of: int | None = None) -> Version[T] | None:
-        """Return the version valid at a time, in milliseconds, within the store's history; without one, the latest."""
+        """Return the version that was valid at `as_of`, a time in milliseconds; without it, the latest version."""
         self._check((Kind.VERSIONED,), "versioned")
         data, part = self._located(key, "versioned")
         time = None if as_of is None else _time(as_of)
         return self._retry.call(lambda: self._version_at(part, data, time))
 
     def all(self) -> Iterator[tuple[Any, T]]:
-        """All rows, in the order of the keys' bytes within each partition."""
+        """All rows: for each partition, in the order of the keys' bytes."""
         return self.range()
 
     def count(self) -> int:

@@ -77,7 +77,7 @@ def attach(
     within: Duration = "1m",
     **options: Any,
 ) -> Attached:
-    """Run a topology inside a Faust app, on the broker of the app unless a log is given. Options are those of `host`.
+    """Run a topology inside a Faust app. Without `log`, it uses the broker of the app. The options are those of `host`.
 
     An engine that fails is replaced, up to `restarts` times in a period of `within`; after that the app fails too. The
     web server of the app serves `streamtopo.web` under `/streamtopo`, and `faust -A …` gets the commands

@@ -165,6 +165,10 @@ class EmbeddedLog:
         """Keep only the last record of each key, now; offsets do not change, so there are gaps."""
         self._cleaner.compact(partition)
 
+    def wipe(self) -> None:
+        """Write the file again, without the bytes of deleted records. Meanwhile, others can read, but not write."""
+        self._cleaner.wipe()
+
     # -- groups and notes
 
     def join(

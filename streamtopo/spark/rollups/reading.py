@@ -20,7 +20,7 @@ LATE_COLUMNS = "topic string, partition int, offset long, timestamp timestamp, k
 
 
 def read_rollup(spark: SparkSession, out: str, name: str, *, as_of: int | datetime | None = None) -> DataFrame:
-    """The table as of its last commit, or as of a version of the Delta table, or a time."""
+    """The table, as of its last commit, or as of a version of the Delta table, or a time."""
     directory = Path(out).absolute() / name
     version = delta.version_of(directory, as_of=as_of)
     if version is None:

@@ -23,7 +23,7 @@ Extents = Mapping[int, PartitionExtent]
 
 
 def register(spark: SparkSession) -> None:
-    """Register the data source: the session then knows `format("streamtopo")`."""
+    """Register the data source, for `format("streamtopo")` in this session."""
     spark.dataSource.register(LogSource)
 
 

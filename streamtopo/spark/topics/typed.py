@@ -37,7 +37,7 @@ def read_topic(
     value: SerdeLike = bytes,
     options: Mapping[str, str] | None = None,
 ) -> DataFrame:
-    """The records of a topic: key and value as declared, and the fields of a dataclass as columns of their own.
+    """The records of a topic: key and value as declared. The fields of a dataclass are columns too.
 
     A field with the name of another column (such as `timestamp`) is in `value` only. Keys and values that do not
     fit are null, and their bytes are in the column `_corrupt`. Options are those of the data source:

@@ -23,7 +23,7 @@ class ValueAndTimestamp(NamedTuple, Generic[V]):
 
 @hinted
 class KeyValueStore(Generic[TK, T]):
-    """Keys are in the order of their bytes. Changing a value that was handed out does not change the store."""
+    """Keys are in the order of their bytes. If you change a value that a method returned, the store does not change."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._state.spec.shown})"
@@ -44,7 +44,7 @@ class KeyValueStore(Generic[TK, T]):
         return row and ValueAndTimestamp(private(row[0]), row[1])
 
     def put(self, key: TK, value: T | None, timestamp: int | None = None) -> None:
-        """None deletes. The default timestamp is that of the record being processed."""
+        """Set the value of a key; None deletes. The default timestamp is that of the current record."""
         time = self._now() if timestamp is None else timestamp
         self._check(key)
         kept = self._index(key)
@@ -52,7 +52,7 @@ class KeyValueStore(Generic[TK, T]):
         self._state.put(kept, None if value is None else (private(value), time), time)
 
     def put_if_absent(self, key: TK, value: T) -> T | None:
-        """The value that is already stored; None if there was none and this one was put."""
+        """Put the value if there is none. Returns the existing value, or None if there was none."""
         before = self.get(key)
         if before is None:
             self.put(key, value)
@@ -70,7 +70,7 @@ class KeyValueStore(Generic[TK, T]):
         return before
 
     def range(self, start: TK | None = None, stop: TK | None = None) -> Iterator[tuple[TK, T]]:
-        """Rows from `start` to `stop`, both included; None: no limit."""
+        """Rows from `start` to `stop`, both inclusive; None: no limit."""
         return self._scan(start, stop, reverse=False)
 
     def reverse_range(self, start: TK | None = None, stop: TK | None = None) -> Iterator[tuple[TK, T]]:
@@ -86,12 +86,12 @@ class KeyValueStore(Generic[TK, T]):
         return self._scan(None, None, reverse=True)
 
     def prefix_scan(self, prefix: bytes | str) -> Iterator[tuple[TK, T]]:
-        """Rows whose key, as bytes, begins with this."""
+        """Rows whose key, as bytes, starts with `prefix`."""
         start = prefix.encode() if isinstance(prefix, str) else prefix
         return self._pairs(self._state.scan(start, after_prefix(start)))
 
     def approximate_num_entries(self) -> int:
-        """How many rows there are. They are counted one by one."""
+        """The number of rows. They are counted one by one."""
         return sum(1 for _ in self._state.scan(b"", None))
 
     def _check(self, key: Any) -> None:
@@ -133,7 +133,7 @@ class StoreTime(Protocol):
 
 @hinted
 class VersionedStore(Generic[TK, T]):
-    """Rows with their history, for as long as the store keeps it."""
+    """Rows with their history."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._state.spec.shown})"
@@ -145,7 +145,7 @@ class VersionedStore(Generic[TK, T]):
         self._expired = expired
 
     def put(self, key: TK, value: T | None, timestamp: int) -> int:
-        """None: no row from then on. Returns when the next version begins, LATEST (-1), or REJECTED if too old."""
+        """Put a version; None deletes. Returns when the next version begins, LATEST (-1), or REJECTED if too old."""
         if timestamp < self._oldest:
             self._expired()
             return REJECTED
@@ -156,7 +156,7 @@ class VersionedStore(Generic[TK, T]):
         return valid_to
 
     def delete(self, key: TK, timestamp: int) -> Version[T] | None:
-        """No row from this time on; returns the version that was valid at this time."""
+        """Delete the row from this time on. Returns the version that was valid at this time."""
         if timestamp < self._oldest:
             self._expired()
             return None
@@ -175,7 +175,7 @@ class VersionedStore(Generic[TK, T]):
     def range(
         self, key: TK, first: int | None = None, last: int | None = None, *, descending: bool = False
     ) -> list[Version[T]]:
-        """The versions that were valid at any time from first to last; None: no limit."""
+        """The versions that were valid at any time from `first` to `last`; None: no limit."""
         found = [
             version._replace(value=private(version.value))
             for version in between(self._chain(key), first, last, self._oldest)

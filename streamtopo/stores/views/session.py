@@ -14,10 +14,10 @@ from streamtopo.windows import FOREVER, Windowed
 
 @hinted
 class SessionStore(TimedView, Generic[TK, T]):
-    """Sessions of a key are in the order of their ends. Those older than the store's retention are not found."""
+    """The sessions of a key are in the order of their ends. Sessions older than the retention are not found."""
 
     def put(self, key: TK, start: int, end: int, value: T | None) -> None:
-        """None removes."""
+        """Set the value of a session; None deletes it."""
         self._put(self._window(key, start, end), end, value, end)
 
     def remove(self, key: TK, start: int, end: int) -> None:

@@ -21,10 +21,13 @@ _NUMBER = 4
 
 @hinted
 class WindowStore(TimedView, Generic[TK, T]):
-    """All time limits are window starts, and are included. Rows older than the store's retention are not found."""
+    """Time limits are starts of windows, and are inclusive. Rows older than the retention are not found."""
 
     def put(self, key: TK, value: T | None, window_start: int, timestamp: int | None = None) -> None:
-        """None deletes, except for duplicates. The default timestamp is that of the record being processed."""
+        """Set the value of a window; None deletes. The default timestamp is that of the current record.
+
+        None does not delete duplicates.
+        """
         window = self._window(key, window_start)
         if not self._state.spec.duplicates:
             self._put(window, window_start, value, timestamp)
@@ -52,7 +55,7 @@ class WindowStore(TimedView, Generic[TK, T]):
     def fetch_keys_range(
         self, first: TK | None, last: TK | None, start: int, stop: int
     ) -> Iterator[WindowedPair[TK, T]]:
-        """The windows of all keys from `first` to `last`, both included; None: no limit."""
+        """The windows of all keys from `first` to `last`, both inclusive; None: no limit."""
         return _pairs(self._between(self._bound(first), self._bound(last), start, stop))
 
     def backward_fetch_keys_range(
@@ -62,7 +65,7 @@ class WindowStore(TimedView, Generic[TK, T]):
         return _pairs(self._between(self._bound(first), self._bound(last), start, stop, reverse=True))
 
     def fetch_all(self, start: int, stop: int) -> Iterator[WindowedPair[TK, T]]:
-        """The rows of all keys, of windows that start between these times, both included."""
+        """The rows of all keys, of windows that start between these times, both inclusive."""
         return _pairs(self._between(None, None, start, stop))
 
     def backward_fetch_all(self, start: int, stop: int) -> Iterator[WindowedPair[TK, T]]:

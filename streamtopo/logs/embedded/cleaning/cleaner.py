@@ -47,6 +47,7 @@ class Policy(NamedTuple):
     compacted: bool
     tombstones_ms: int
     dirty: float
+    lag_ms: int
 
     @classmethod
     def of(cls, topic: Topic) -> Policy:
@@ -59,6 +60,7 @@ class Policy(NamedTuple):
                 "compact" in policy,
                 int(topic.config.get("delete.retention.ms", DAY_MS)),
                 float(topic.config.get("min.cleanable.dirty.ratio", 0.5)),
+                int(topic.config.get("max.compaction.lag.ms", DAY_MS)),
             )
         except ValueError as error:
             raise LogError(
@@ -93,10 +95,20 @@ class Cleaner:
 
     def compact(self, partition: TopicPartition) -> None:
         with self._database.explained(), closing(self._connect()) as connection:
-            topic = statements.extent(connection, partition).topic
-            policy = Policy.of(statements.topics(connection)[partition.topic][1])
-            for written in compaction(connection, topic, partition, self._now, policy.tombstones_ms, self._memory):
-                self._wrote(written)
+            topic, _, end = statements.extent(connection, partition)
+            policy, compacted = Policy.of(statements.topics(connection)[partition.topic][1]), -1
+            while compacted < end:  # as many keys at a time as fit into the memory
+                for written in compaction(connection, topic, partition, self._now, policy.tombstones_ms, self._memory):
+                    self._wrote(written)
+                compacted = statements.compacted_until(connection, topic, partition.partition)
+
+    def wipe(self) -> None:
+        """Write the file again, without the bytes of deleted records. Meanwhile, others can read, but not write."""
+        with self._database.explained(), closing(self._connect()) as connection:
+            connection.execute("VACUUM")
+            is_busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if is_busy:
+            raise LogError(f'"{self._database.file}-wal" still has old bytes, because someone reads the log; try again')
 
     def close(self) -> None:
         with self._one_thread:
@@ -173,7 +185,8 @@ class Cleaner:
         try:
             if policy.retention_ms >= 0 or policy.retention_bytes >= 0:
                 yield from self._retention(connection, topic, source, policy)
-            if policy.compacted and dirty(connection, topic, source.partition, policy.dirty):
+            before = self._now() - policy.lag_ms
+            if policy.compacted and dirty(connection, topic, source.partition, policy.dirty, before):
                 yield from compaction(connection, topic, source, self._now, policy.tombstones_ms, self._memory)
         except LogDamaged as error:
             # Readers of the partition get the error, others can continue. Damaged data is not changed.

@@ -25,13 +25,18 @@ PARTS = 32
 Latest = dict[bytes | None, int]
 
 
-def dirty(connection: sqlite3.Connection, topic: int, number: int, ratio: float) -> bool:
-    """Whether the records since the last compaction are at least this part of all records."""
+def dirty(connection: sqlite3.Connection, topic: int, number: int, ratio: float, before: int) -> bool:
+    """Whether the records since the last compaction are at least this part of all, or began before this time."""
     row = connection.execute(
         "SELECT next_offset - max(compacted, start_offset), records FROM partitions WHERE topic = ? AND partition = ?",
         (topic, number),
     ).fetchone()
-    return row is not None and row[0] >= LEAST and row[0] >= ratio * row[1]
+    if row is None or not row[0]:
+        return False
+    if row[0] >= LEAST and row[0] >= ratio * row[1]:
+        return True
+    since = statements.not_compacted_since(connection, topic, number)
+    return since is not None and since < before
 
 
 def compaction(

@@ -345,6 +345,23 @@ def replace(
 # -- compaction
 
 
+def compacted_until(connection: sqlite3.Connection, topic: int, partition: int) -> int:
+    """The offset that compaction has reached; of a partition that is gone, more than any."""
+    row = connection.execute("SELECT compacted FROM partitions WHERE topic = ? AND partition = ?", (topic, partition))
+    return int((row.fetchone() or (1 << 62,))[0])
+
+
+def not_compacted_since(connection: sqlite3.Connection, topic: int, partition: int) -> int | None:
+    """When the first record that no compaction has seen was appended; None if there is none."""
+    row = connection.execute(
+        "SELECT b.appended FROM partitions p JOIN batches b ON b.topic = p.topic AND b.partition = p.partition "
+        "AND b.last_offset >= max(p.compacted, p.start_offset) WHERE p.topic = ? AND p.partition = ? "
+        "ORDER BY b.last_offset LIMIT 1",
+        (topic, partition),
+    ).fetchone()
+    return None if row is None else int(row[0])
+
+
 def note_cleaning(
     connection: sqlite3.Connection, topic: int, partition: int, before: int, at: int, apart_ms: float
 ) -> None:

@@ -20,6 +20,7 @@ from streamtopo.dsl.tables.global_table import GlobalKTable
 from streamtopo.dsl.tables.suppress import Suppressed, until_time_limit, until_window_closes
 from streamtopo.dsl.windows import SessionWindowedKStream, TimeWindowedKStream
 from streamtopo.errors import FailedRecord, StreamtopoError
+from streamtopo.hints import no_such_name
 from streamtopo.processors import Processor, ProcessorContext, Record, ValueTransformer
 from streamtopo.serdes import Serde
 from streamtopo.serdes.windowed import session_windowed, time_windowed
@@ -58,11 +59,13 @@ _RUNNING = {
 """A topology that runs needs these. They are imported on first use: modules that only declare one need not wait."""
 
 
-def __getattr__(name: str) -> object:
-    if name not in _RUNNING:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_RUNNING[name]), name)
-    return value
+if not TYPE_CHECKING:  # type checkers would take any name for one of the module's
+
+    def __getattr__(name: str) -> object:
+        if name not in _RUNNING:
+            raise no_such_name(__name__, name)
+        value = globals()[name] = getattr(import_module(_RUNNING[name]), name)
+        return value
 
 
 __all__ = [

@@ -4,6 +4,7 @@ methods of another class of ours."""
 from __future__ import annotations
 
 import re
+import sys
 from difflib import get_close_matches
 from typing import Any, NoReturn, TypeVar
 
@@ -64,6 +65,7 @@ _ROWS = (
     'driver.store("store").get(key) in a test'
 )
 _RUN = "run it with Worker(topology).run(), or with streamtopo worker FILE"
+_KINDS = 'write Windows.tumbling("1m"), .hopping("1m", every="10s"), .sliding("10s"), .session("30s") or .unlimited()'
 
 ADVICE = {
     "KStream": {
@@ -107,9 +109,80 @@ ADVICE = {
         "range": ".find_sessions(key, earliest_end, latest_start) gives sessions of a key, .all() those of all keys",
     },
     "KeyValueStore": {"fetch": "use .get(key)", "fetch_all": "use .all(), or .range(start, stop)"},
+    "Windows": {
+        **dict.fromkeys(("of", "of_size", "of_size_with_no_grace", "of_size_and_grace", "time", "with_gap"), _KINDS),
+        "advance_by": 'give it at once: Windows.hopping("1m", every="10s")',
+        "with_grace": 'give it at once: Windows.tumbling("1m", grace="10s")',
+    },
     "VersionedStore": {"fetch": "use .get(key), or .get_as_of(key, timestamp)"},
 }
 """By class and name. What is said of a class is true for its subclasses."""
+
+_JOINED = 'options of the join: .join(other, joiner, within="10s") or .join(table, joiner, name="…")'
+_DRIVER = "write from streamtopo.testing import Driver"
+_DRIVEN = "a Driver sends and reads: driver.send(topic, value, key=…), driver.read(topic)"
+_OPTION = "write it as an option of the operator"
+_STORES = "a query finds rows: app.query(store), and in a test driver.store(store)"
+_RUNS = "a topology is run by Worker(topology).run(), inside a program by host(topology), or by streamtopo worker FILE"
+
+NAMES = {
+    "App": 'write StreamsBuilder("application-id")',
+    "Application": 'write StreamsBuilder("application-id")',
+    "Branched": f"{_OPTION}: .split({{name: predicate}}) returns a dict of streams",
+    "Cluster": "write from streamtopo.testing import Cluster",
+    "Consumed": f'{_OPTION}: builder.stream("topic", key=str, value=dict)',
+    "Dataflow": 'write StreamsBuilder("application-id")',
+    "Driver": _DRIVER,
+    "Grouped": f"{_OPTION}: .group_by(function, key=str, name=…)",
+    "JoinWindows": 'give the join within="10s", or before= and after=, and grace=',
+    "Joined": _JOINED,
+    "KafkaStreams": _RUNS,
+    "KeyValue": "write a pair: (key, value)",
+    "Materialized": f'{_OPTION}: count(name="counts"), aggregate(…, value=dict, name="rows")',
+    "Named": f"{_OPTION}: name=…",
+    "Printed": "write .print()",
+    "Produced": f'{_OPTION}: .to("topic", key=str, value=dict, partitioner=…)',
+    "Punctuator": "a function of the time: context.schedule(interval, clock, function)",
+    "ReadOnlyKeyValueStore": _STORES,
+    "ReadOnlySessionStore": _STORES,
+    "ReadOnlyWindowStore": _STORES,
+    "Repartitioned": f"{_OPTION}: .repartition(partitions=4, name=…)",
+    "Serdes": "types are serdes: key=str, value=dict, int, float, bytes, a dataclass; or Serde(encode, decode)",
+    "SessionWindows": 'write Windows.session("30s")',
+    "SlidingWindows": 'write Windows.sliding("10s")',
+    "StepError": "write from streamtopo.errors import StepError",
+    "Stores": "write from streamtopo import key_value_store (or window_store, session_store, versioned_store)",
+    "StreamJoined": _JOINED,
+    "StreamPartitioner": f"{_OPTION}: .to(topic, partitioner=function)",
+    "StreamsConfig": "options are keywords: Worker(topology, log=…, commit_interval=…)",
+    "Table": 'write builder.table("topic", key=str, value=dict)',
+    "TableJoined": _JOINED,
+    "TestInputTopic": _DRIVEN,
+    "TestOutputTopic": _DRIVEN,
+    "TimeWindows": 'write Windows.tumbling("1m"), or Windows.hopping("1m", every="10s")',
+    "TimestampExtractor": f'{_OPTION}: builder.stream("topic", timestamp="field"), or a function of (key, value)',
+    "TopologyError": "write from streamtopo.errors import TopologyError",
+    "TopologyTestDriver": _DRIVER,
+    "Transformer": "write a Processor, for .process(…)",
+    "TumblingWindow": 'write Windows.tumbling("1m")',
+    "UnlimitedWindows": "write Windows.unlimited()",
+    "ValueTransformerWithKey": "write a ValueTransformer",
+} | {name: f"write from streamtopo.aggregators import {name}" for name in (*_AGGREGATORS, "collect")}
+"""Names of Kafka Streams, Faust and others, and of our other modules, that people import from `streamtopo`."""
+
+
+def no_such_name(module: str, name: str) -> Exception:
+    """The error of a module that does not have the name.
+
+    Python hides an AttributeError when it runs `from module import name`, so it is an ImportError there, if there is
+    advice: after an AttributeError, Python looks for a module of that name.
+    """
+    advice = NAMES.get(name)
+    if advice is None:
+        return AttributeError(f"module {module!r} has no attribute {name!r}", name=name)
+    imported = sys._getframe(2).f_code.co_name == "_handle_fromlist"
+    message = f'{module} has no "{name}"; {advice}'
+    return ImportError(message, name=module) if imported else AttributeError(message, name=name)
 
 
 def hinted(kind: Hinted) -> Hinted:
@@ -117,6 +190,17 @@ def hinted(kind: Hinted) -> Hinted:
     _classes[kind.__name__] = kind
     kind.__getattr__ = _unknown
     return kind
+
+
+def hinted_class(meta: Hinted) -> Hinted:
+    """The same for classes: let AttributeErrors of the classes of this metaclass say what to write instead."""
+    meta.__getattr__ = _unknown_of_class
+    return meta
+
+
+def _unknown_of_class(kind: type[Any], name: str) -> NoReturn:
+    advice = None if name.startswith("_") else _advised(kind, _in_snake_case(name)) or _close(kind, name)
+    raise AttributeError(f'{kind.__name__} has no "{name}"' + (f"; {advice}" if advice else ""), name=name)
 
 
 def _unknown(self: object, name: str) -> NoReturn:
@@ -127,15 +211,18 @@ def _unknown(self: object, name: str) -> NoReturn:
 
 def hint(kind: type[Any], name: str) -> str | None:
     name = _in_snake_case(old := name)
-    for one in kind.__mro__:
-        if advice := ADVICE.get(one.__name__, {}).get(name):
-            return advice
+    if advice := _advised(kind, name):
+        return advice
     if name != old and hasattr(kind, name):
         return f"in Python it is called {name}"
     known = RENAMED.get(name, name)
     if hasattr(kind, known):
         return f"it is called {known}"
     return _windowed_or_aggregated(kind, name) or _elsewhere(kind, known) or _close(kind, name)
+
+
+def _advised(kind: type[Any], name: str) -> str | None:
+    return next(filter(None, (ADVICE.get(one.__name__, {}).get(name) for one in kind.__mro__)), None)
 
 
 def _windowed_or_aggregated(kind: type[Any], name: str) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import ABCMeta, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -10,6 +10,7 @@ from itertools import repeat
 from typing import Generic, NamedTuple, Self
 
 from streamtopo.errors import TopologyError
+from streamtopo.hints import hinted, hinted_class
 from streamtopo.records.type_parameters import K
 from streamtopo.settings.durations import Duration, described_milliseconds
 
@@ -29,8 +30,14 @@ windowed = partial(tuple.__new__, Windowed)
 """Makes a Windowed faster than its constructor, which is written in Python: `windowed((key, start, end))`."""
 
 
+@hinted_class
+class _KindOfWindows(ABCMeta):
+    """Lets `Windows.of` say which kinds there are."""
+
+
+@hinted
 @dataclass(frozen=True)
-class Windows(ABC):
+class Windows(metaclass=_KindOfWindows):
     """How records are put into windows. A window accepts late records until stream time is `grace` past its end.
 
     The default grace is 0: a window closes at its end.

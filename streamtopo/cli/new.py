@@ -123,7 +123,7 @@ FILES = {"{}.py": APP, "test_{}.py": TEST, "pyproject.toml": PYPROJECT, "README.
 def new(name: str) -> None:
     """Create the folder NAME with a small application, its test, a pyproject.toml and a README.
 
-    NAME is the name of the module and the application id.
+    NAME is the name of the module and the application id. The folder is a project of its own, also inside another one.
 
     \b
     Example:
@@ -137,6 +137,11 @@ def new(name: str) -> None:
     for file, text in FILES.items():
         filled = Template(text).substitute(name=name, distribution=name.replace("_", "-").strip("-"))
         (folder / file.format(name)).write_text(filled, encoding="utf-8")
+    if Path("pyproject.toml").exists():
+        click.echo(
+            f"{name}/ is a project of its own, inside the project in {Path.cwd()}: it has its own log and settings",
+            err=True,
+        )
     click.echo(f"{name}/: {', '.join(file.format(name) for file in FILES)}")
     click.echo(f"cd {name} && streamtopo worker {name}")
 

@@ -35,7 +35,7 @@ def reconcile(app: str, names: Sequence[str], log: str, session: SparkOptions) -
 
     topology, declared = load_topology(app), chosen(app, names, Expected)
     different = False
-    with spark_for(f"streamtopo reconcile {app}", session, log) as spark:
+    with spark_for("reconcile", app, session, log) as spark:
         from streamtopo.spark.reports.reconciliation import reconcile as reconciled
 
         for one in declared:

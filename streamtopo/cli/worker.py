@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from streamtopo.engine.worker.worker import Worker
 
 _DEMO_PARTITIONS = 4
+_SAME_SIGNAL = 0.5
+"""Seconds. `timeout` and others signal the process and then its whole group, so that one signal comes twice."""
 _SHOW_CURSOR = b"\x1b[?25h"
 """The terminal's command to show the cursor, which the live view hides."""
 
@@ -167,16 +170,18 @@ class Signals:
 
     def __init__(self) -> None:
         self.stop: Callable[[], object] | None = None
-        self._stop_requested = False
+        self._first: float | None = None
+        """When the first signal came."""
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         if self.stop is None:
             os._exit(0)
-        if self._stop_requested:
+        if self._first is None:
+            self._first = time.monotonic()
+            self.stop()
+        elif time.monotonic() - self._first > _SAME_SIGNAL:
             _show_cursor()
             os._exit(128 + number)
-        self._stop_requested = True
-        self.stop()
 
 
 def _show_cursor() -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from streamtopo.engine.loading import Described, topology_of
 from streamtopo.errors import ConfigError
 from streamtopo.logs import Log
-from streamtopo.logs.opening import DEFAULT
+from streamtopo.logs.opening import DEFAULT, shown_log
 from streamtopo.settings.config import WorkerConfig, config_of
 from streamtopo.settings.durations import Duration
 from streamtopo.settings.redaction import Secret
@@ -37,6 +37,10 @@ class Host:
         self.settings = settings
         self._apps: dict[object, list[Any]] = {}
         """The apps by the thread or task that entered, because several can be active at once."""
+
+    def __repr__(self) -> str:
+        log = shown_log(self.log) if isinstance(self.log, str) else self.log
+        return f"Host({self.topology!r}, log {log}; a context manager: with host(…) as app)"
 
     def __enter__(self) -> App:
         from streamtopo.hosting.app import App

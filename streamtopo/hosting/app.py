@@ -25,6 +25,7 @@ from streamtopo.hosting.queries.async_query import AsyncQuery
 from streamtopo.hosting.queries.query import Query
 from streamtopo.hosting.queries.waiting import Poller
 from streamtopo.hosting.sources.stores import Stores
+from streamtopo.hosting.task_notice import TaskNotice
 from streamtopo.logs import Log
 from streamtopo.records import Headers
 from streamtopo.serdes import SerdeLike
@@ -48,6 +49,9 @@ class HostedApp:
         self._producer: Producer | None = None
         self._lifecycle = Lifecycle(settings.on_state_change)
         self._factory = WorkerFactory(topology, log, config, settings, self._lifecycle)
+        self._lifecycle.add_listener(
+            TaskNotice(topology.application_id, self._factory.place, self._current_plan, self.metrics)
+        )
         self._pollers: dict[str, Poller] = {}
         """The pollers by topic."""
         self._thread_engine = ThreadEngine(self._create_worker, self._lifecycle, settings.on_uncaught)
@@ -63,6 +67,11 @@ class HostedApp:
             token=settings.token,
             failure=lambda: self.error,
         )
+
+    def __repr__(self) -> str:
+        name, metrics = self.topology.application_id, self.metrics()
+        tasks = f" with {len(metrics.tasks)} tasks" if metrics else ""
+        return f"{type(self).__name__}({name}: {self.state.value}{tasks}; {self._factory.place})"
 
     # -- state
 

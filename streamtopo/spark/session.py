@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pyspark
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
@@ -17,6 +19,7 @@ from pyspark.sql import SparkSession
 from streamtopo.errors import StreamtopoError
 from streamtopo.logs.opening import SparkReader, spark_reader
 from streamtopo.spark.java import KAFKA, REPOSITORY, Java
+from streamtopo.spark.shipping import ship
 from streamtopo.spark.source.source import register
 
 DEFAULTS = {"spark.sql.session.timeZone": "UTC", "spark.log.level": "ERROR"}
@@ -25,13 +28,20 @@ LOCAL = {"spark.sql.shuffle.partitions": "8"}
 """The same if Spark runs in this process only."""
 PACKAGES = "spark.jars.packages"
 _PYTHON = "spark.pyspark.python"
+_ENVIRONMENT = (
+    f"install it there, or send an environment that has it: --conf spark.archives=environment.tar.gz#environment "
+    f"--conf {_PYTHON}=environment/bin/python"
+)
 
 
 @contextmanager
 def open_spark(
-    name: str, *, master: str | None = None, settings: Mapping[str, str] | None = None
+    name: str, *, master: str | None = None, settings: Mapping[str, str] | None = None, modules: Iterable[str] = ()
 ) -> Iterator[SparkSession]:
-    """With the source "streamtopo" known to it; stopped at the end of the block, unless it was there before."""
+    """With the source "streamtopo" known to it; stopped at the end of the block, unless it was there before.
+
+    A cluster is sent this package, and those in which the modules are.
+    """
     if (running := SparkSession.getActiveSession()) is not None:
         register(running)
         yield running
@@ -41,11 +51,14 @@ def open_spark(
             "this does not run on Spark Connect; give a --master such as spark://HOST:PORT, and unset SPARK_REMOTE"
         )
     spark = _started({"spark.app.name": name} | ({"spark.master": master} if master else {}) | dict(settings or {}))
-    try:
-        register(spark)
-        yield spark
-    finally:
-        spark.stop()
+    with TemporaryDirectory() as folder:
+        try:
+            if not str(spark.sparkContext.master).startswith("local"):
+                ship(spark.sparkContext, ["streamtopo", *modules], Path(folder))
+            register(spark)
+            yield spark
+        finally:
+            spark.stop()
 
 
 def _started(settings: dict[str, str]) -> SparkSession:
@@ -85,9 +98,20 @@ def explained(what: str) -> Iterator[None]:
             f'{what}: "{error.filename}": {error.strerror}' if error.filename else f"{what}: {error}"
         ) from error
     except (PySparkException, Py4JJavaError) as error:
-        text = str(error)
-        ours = re.search(r"streamtopo\.errors\.\w+: (.+)", text)
-        lines = [line.removeprefix(": ") for line in text.splitlines() if line.strip()]
-        if isinstance(error, Py4JJavaError):
-            lines = lines[1:]  # the first line only names the call
-        raise StreamtopoError(f"{what}: {ours[1] if ours else lines[0] if lines else repr(error)}") from error
+        raise StreamtopoError(f"{what}: {_sentence(error)}") from error
+
+
+def _sentence(error: PySparkException | Py4JJavaError) -> str:
+    text = str(error)
+    if ours := re.search(r"streamtopo\.errors\.\w+: (.+)", text):
+        return ours[1]
+    if absent := re.search(r"No module named '([\w.]+)'", text):
+        return f'the Python of Spark\'s tasks has no module "{absent[1]}"; {_ENVIRONMENT}'
+    if python := re.search(r'Cannot run program "(.+?)"', text):
+        return f'there is no "{python[1]}" where Spark runs its tasks; {_ENVIRONMENT}'
+    if cause := re.search(r"Traceback \(most recent call last\):\n(?:\s.*\n)+(\S.*)", text):
+        return cause[1]
+    lines = [line.removeprefix(": ") for line in text.splitlines() if line.strip()]
+    if isinstance(error, Py4JJavaError):
+        lines = lines[1:]  # the first line only names the call
+    return lines[0] if lines else repr(error)

@@ -6,13 +6,13 @@ The Cluster runs several workers; a seed decides about their schedule and their 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from streamtopo.engine.loading import Described, topology_of
 from streamtopo.engine.tracebacks import without_engine
 from streamtopo.engine.worker.worker import Worker
 from streamtopo.errors import StepError, StreamtopoError
-from streamtopo.hints import hinted
+from streamtopo.hints import hinted, no_such_name
 from streamtopo.logs.memory import MemoryLog
 from streamtopo.records import Columns, Headers, TopicPartition
 from streamtopo.settings.config import WorkerConfig
@@ -27,6 +27,12 @@ from streamtopo.testing.faults import Faults
 from streamtopo.testing.steady import SteadyClock
 from streamtopo.testing.stores import DriverStore, store_of
 from streamtopo.testing.topics import DriverRecord, DriverTopics
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        raise no_such_name(__name__, name)
+
 
 __all__ = ["Cluster", "Driver", "DriverRecord", "DriverStore", "Faults", "seeds"]
 

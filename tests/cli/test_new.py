@@ -79,3 +79,12 @@ def test_a_name_that_cannot_be_used_is_refused(name: str, said: str, run: Run, f
 def test_an_empty_folder_is_filled(run: Run, folder: Path) -> None:
     (folder / "stall").mkdir()
     assert run("new", "stall").exit_code == 0
+
+
+def test_a_project_inside_another_one_is_mentioned(run: Run, made: Path) -> None:
+    inner = run("new", "counter")
+    assert inner.exit_code == 0
+    assert (
+        inner.stderr
+        == f"counter/ is a project of its own, inside the project in {made}: it has its own log and settings\n"
+    )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from importlib import import_module
 from typing import Any
 
 import pytest
 
+import streamtopo
 from streamtopo import StreamsBuilder, Windows, aggregators, hints
 from streamtopo.dsl.tables.suppress import until_time_limit, until_window_closes
 from streamtopo.testing import Driver
@@ -51,6 +53,7 @@ TRIED: list[tuple[Any, str, str]] = [
     (builder, "run", "run it with Worker(builder).run(), or with streamtopo worker FILE"),
     (builder.build(), "start", "run it with Worker(topology).run(), or with streamtopo worker FILE"),
     (driver, "pipeInput", "it is called send"),
+    (Windows.tumbling("1m"), "advanceBy", 'give it at once: Windows.hopping("1m", every="10s")'),
 ]
 
 
@@ -111,3 +114,36 @@ def test_advice_is_for_classes_that_do_not_have_the_method() -> None:
 def test_private_and_special_names_get_no_hint() -> None:
     with pytest.raises(AttributeError, match=r'^KStream has no "_repr_png_"$'):
         getattr(stream, "_repr_" + "png_")
+
+
+@pytest.mark.parametrize("name", ["of", "ofSizeWithNoGrace", "ofSizeAndGrace"])
+def test_windows_of_kafka_streams_are_answered_with_the_kinds_of_windows(name: str) -> None:
+    with pytest.raises(AttributeError, match=r'Windows has no "of.*"; write Windows.tumbling\("1m"\), .hopping'):
+        getattr(Windows, name)
+    with pytest.raises(AttributeError, match='Windows has no "tumblin"; did you mean "tumbling"'):
+        Windows.tumblin  # type: ignore[attr-defined]  # noqa: B018
+
+
+@pytest.mark.parametrize("name", sorted(hints.NAMES))
+def test_a_name_that_cannot_be_imported_is_answered_with_the_right_one(name: str) -> None:
+    said = re.escape(f'streamtopo has no "{name}"; {hints.NAMES[name]}')
+    with pytest.raises(ImportError, match=said):
+        exec(f"from streamtopo import {name}")
+    with pytest.raises(AttributeError, match=said):
+        getattr(streamtopo, name)
+    for module, right in re.findall(r"from ([\w.]+) import (\w+)", hints.NAMES[name]):
+        assert hasattr(import_module(module), right)
+    for kind in re.findall(r"Windows\.(\w+)", hints.NAMES[name]):
+        assert hasattr(Windows, kind)
+    for method in re.findall(r" \.(\w+)\(", hints.NAMES[name]):
+        assert hasattr(stream, method)
+
+
+def test_other_names_are_not_found_as_in_any_module() -> None:
+    with pytest.raises(ImportError, match="cannot import name 'nothing' from 'streamtopo'"):
+        exec("from streamtopo import nothing")
+    with pytest.raises(
+        ImportError, match=r'streamtopo.testing has no "TopologyTestDriver"; write from streamtopo.test'
+    ):
+        exec("from streamtopo.testing import TopologyTestDriver")
+    assert not hasattr(streamtopo, "TimeWindows")

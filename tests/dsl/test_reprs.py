@@ -50,7 +50,9 @@ def test_a_topology_has_its_topics_and_stores() -> None:
     assert repr(builder.build()) == f"Topology(shop: {facts})"
     assert repr(builder) == f"StreamsBuilder(shop: {facts})"
     assert repr(StreamsBuilder("empty")) == "StreamsBuilder(empty: nothing yet)"
-    assert repr(Driver(builder)) == f"Driver(Topology(shop: {facts}), wall clock at 0 ms)"
+    driver = Driver(builder)
+    assert repr(driver) == f"Driver(Topology(shop: {facts}), wall clock at 0 ms)"
+    assert repr(driver.worker) == "Worker(shop: 1 of 1 tasks running)"
 
 
 def test_a_store_has_its_kind_and_types() -> None:

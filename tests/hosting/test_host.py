@@ -42,6 +42,23 @@ def test_a_script_hosts_a_topology(url: str, log: Log, options: dict[str, Any]) 
     assert sorted(outputs(log))[-1] == ("b", 1)
 
 
+def test_an_app_logs_once_how_many_tasks_it_has(
+    url: str, log: Log, options: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", logger="streamtopo")
+    hosted = host(counting(), url, **options)
+    with hosted as app:
+        app.ready(PATIENCE)
+        place = f"log {url}, stores in {options['state_dir']}"
+        assert repr(app) == f"App(counting: running with 3 tasks; {place})"
+        app.pause()
+        app.resume()
+    line = f'app "counting" is running: it has 3 of 3 tasks (3 for in); {place}'
+    assert [text for text in caplog.messages if "tasks" in text] == [line]
+    assert repr(app) == f"App(counting: not running; {place})"
+    assert repr(hosted).startswith(f"Host(Topology(counting: reads in; writes out; stores counts), log {url}; ")
+
+
 async def test_a_service_hosts_a_topology(url: str, log: Log, options: dict[str, Any]) -> None:
     async with host(counting(), url, **options) as app:
         await app.ready(PATIENCE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections import Counter
 from pathlib import Path
@@ -63,6 +64,43 @@ def test_rollups_of_word_count(spark: SparkSession, wordcount: EmbeddedLog) -> N
     found = read_rollup(spark, "rollups", "words-by-day").groupBy("word").sum("count").collect()
     assert {row[0]: row[1] for row in found} == counted
     assert command("rollup", "apps.wordcount", "words-by-day").stdout == "words-by-day: nothing new\n"
+
+
+FAILING = """
+from apps.wordcount import topology
+from streamtopo.spark import rollup, view
+
+@rollup("mistaken", every="1 day", keys=[])
+def mistaken(sentences):
+    return {}["nothing"]
+
+@rollup("refused", every="1 day", keys=[])
+def refused(sentences):
+    return sentences.selectExpr("day", "raise_error('too bad') AS bad")
+
+from apps.wordcount.rollups import words_by_day
+growth = view("growth", of=["words-by-day"])(lambda words: words.nothing)
+"""
+
+
+def test_a_failing_rollup_does_not_stop_the_others(spark: SparkSession, wordcount: EmbeddedLog, tmp_path: Path) -> None:
+    (tmp_path / "failing.py").write_text(FAILING)
+    result = command("rollup", "failing", "--json")
+    sys.modules.pop("failing")
+    assert result.exit_code == 1
+    lines = [json.loads(line) for line in result.stdout.splitlines()]
+    errors = {line["name"]: line["error"] for line in lines}
+    assert list(errors) == ["mistaken", "refused", "words-by-day", "growth"]
+    assert errors["mistaken"] == "rollup \"mistaken\" failed: KeyError('nothing')"
+    assert "too bad" in errors["refused"]
+    assert errors["words-by-day"] is None
+    assert errors["growth"].startswith('view "growth": ')
+    assert sum(line.startswith("Error: ") for line in result.stderr.splitlines()) == 3
+    done = lines[2]
+    assert (done["records"], done["rows"], done["spans"], done["corrupt"]) == (5, 11, 2, 0)
+    assert done["offsets"] == {"sentences/0": [0, 3], "sentences/1": [0, 2]}
+    assert done["table"] == str(tmp_path / "rollups" / "words-by-day")
+    assert done["seconds"] > 0
 
 
 def test_reconciling_word_count(spark: SparkSession, wordcount: EmbeddedLog) -> None:

@@ -7,6 +7,7 @@ Where a function does not return the declared type, pyright takes a union of bot
 
 from __future__ import annotations
 
+import streamtopo
 from streamtopo import KeyValueStore, KStream, KTable, Processor, Record, Windows
 from streamtopo.aggregators import mean
 from tests.typing.programs import Customer, Once, Order, builder, customers, orders, shops
@@ -14,6 +15,11 @@ from tests.typing.programs import Customer, Once, Order, builder, customers, ord
 payments = builder.stream("payments", key=str, value=int)
 by_shop = orders.map(lambda key, order: (order.shop, order), key=int)
 counts = by_shop.group_by_key().count()
+
+
+def names() -> None:
+    Windows.of("1m")  # error
+    assert streamtopo.TimeWindows  # error
 
 
 def functions() -> None:

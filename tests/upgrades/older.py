@@ -21,7 +21,7 @@ class Total:
     rows: int = 0
 
 
-def older(*, grace: str | int = 0, rows: type = Total, order: int = 1) -> Topology:
+def older(*, grace: str | int = 0, rows: Any = Total, order: int = 1) -> Topology:
     builder = StreamsBuilder("older")
     numbers = builder.stream("in", key=str, value=int)
     grouped = numbers.group_by_key()

@@ -419,3 +419,23 @@ def test_old_records_in_a_repartition_topic(home: Home) -> None:
     with pytest.raises(FingerprintError, match="topic up-sum-repartition: key str, value int -> key str, value float"):
         home.run(sums(float))
     assert home.run(sums(int))[-1] == ("all", "5000.0")
+
+
+def test_a_renamed_store_is_told_from_one_that_is_gone(home: Home) -> None:
+    def counted(*names: str) -> Topology:
+        def describe(builder: StreamsBuilder) -> None:
+            grouped = builder.stream("in", key=str, value=str).group_by_key()
+            for name in names:
+                shown(grouped.count(name=name))
+
+        return built(describe)
+
+    home.put("in", *FIVE)
+    home.run(counted("rows", "kept"))
+    hint = 'gone, and store totals is new; if that is its new name, give it the old one again (name="rows")'
+    with pytest.raises(FingerprintError) as refused:
+        home.run(counted("totals", "kept"))
+    assert hint in str(refused.value)
+    with pytest.raises(FingerprintError) as refused:
+        home.run(counted("kept"))
+    assert "is new" not in str(refused.value)

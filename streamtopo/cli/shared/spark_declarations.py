@@ -51,14 +51,15 @@ def _modules(app: str) -> list[ModuleType]:
 
 
 @contextmanager
-def spark_for(command: str, session: SparkOptions, log: str) -> Iterator[Any]:
+def spark_for(command: str, app: str, session: SparkOptions, log: str) -> Iterator[Any]:
     """Yield a session whose errors are explained. It is an error if PySpark is not installed."""
     if find_spec("pyspark") is None:
         raise StreamtopoError(missing("this command", "spark"))
     from streamtopo.spark.session import explained, open_spark, settings_for
 
-    settings = settings_for(log, session.settings)
-    with explained(command), open_spark(command, master=session.master, settings=settings) as spark:
+    settings, modules = settings_for(log, session.settings), [one.__name__ for one in _modules(app)]
+    command = f"streamtopo {command} {app}"
+    with explained(command), open_spark(command, master=session.master, settings=settings, modules=modules) as spark:
         if spark.sparkContext.uiWebUrl and sys.stderr.isatty():
             click.echo(f"Spark shows its progress at {spark.sparkContext.uiWebUrl}", err=True)
         yield spark

@@ -160,7 +160,7 @@ def compare(before: Mapping[str, FingerprintEntry], now: Mapping[str, Fingerprin
         )
     refused, news = {}, [name for name in now if name not in before] if before else []
     for name, was in before.items():
-        reasons = [_gone(was, before, now)] if name not in now else [*_reasons(was, now[name])]
+        reasons = [_gone(name, before, now)] if name not in now else [*_reasons(was, now[name])]
         if name in now and not reasons:
             reasons = [*_moved(name, before, now)]
             news += [f"{name}, {line}" for line in _news(was, now[name])]
@@ -169,9 +169,17 @@ def compare(before: Mapping[str, FingerprintEntry], now: Mapping[str, Fingerprin
     return TopologyChanges(refused, sorted(news))
 
 
-def _gone(was: FingerprintEntry, before: Mapping[str, FingerprintEntry], now: Mapping[str, FingerprintEntry]) -> str:
+def _gone(name: str, before: Mapping[str, FingerprintEntry], now: Mapping[str, FingerprintEntry]) -> str:
+    was = before[name]
     went = [*_changed(was["by"], now, before)] if "by" in was else []
-    return f"{was['is']} -> gone" + (f", and {went[0]} is made as it was: {_GENERATED}" if went else "")
+    alike = [one for one in now if one.startswith(STORE) and one not in before and now[one]["is"] == was["is"]]
+    hint = ""
+    if went:
+        hint = f", and {went[0]} is made as it was: {_GENERATED}"
+    elif alike:
+        old = name.removeprefix(STORE)
+        hint = f', and {alike[0]} is new; if that is its new name, give it the old one again (name="{old}")'
+    return f"{was['is']} -> gone{hint}"
 
 
 def _reasons(was: FingerprintEntry, now: FingerprintEntry) -> Iterator[str]:

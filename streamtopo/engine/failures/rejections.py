@@ -48,7 +48,7 @@ class Rejections:
         self.counts = Counter[FailureKind]()
         self._streaks = defaultdict[FailureKind, Streak](Streak)
         self._policies = policies
-        self._application = application
+        self.application = application
         self._topic = topic
         self._partitions = partitions
         self._now = now
@@ -73,7 +73,7 @@ class Rejections:
             raise TryAgain(failed, self._now() + answer.pause(failed.attempts))
         letter = None
         if isinstance(answer, DeadLetter):
-            letter = letter_of(failed, answer.topic or self._topic, self._application)
+            letter = letter_of(failed, answer.topic or self._topic, self.application)
         left_out = self._known[failed.identity] = LeftOut(failed.offset, letter)
         self._note(failed, "skip" if letter is None else "dead-letter")
         return left_out

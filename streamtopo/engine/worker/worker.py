@@ -41,6 +41,12 @@ from streamtopo.wall_clock import steady_clock, wall_clock
 
 logger = logging.getLogger("streamtopo")
 
+
+def _shown(worker: Worker) -> str:
+    name, ending = worker._rejections.application, ", stopping" if worker.stopping else ""
+    return f"Worker({name}: {len(worker.tasks)} of {sum(worker.plan.tasks)} tasks running{ending})"
+
+
 _POLL_CHUNKS = 4
 """How many chunks are read at a time: partitions share them, and small shares would make small chunks."""
 
@@ -127,6 +133,8 @@ class Worker:
             topology, self.log, topics, open_store, settings, address=address, exactly_once=exactly_once
         )
         self._repartitions = RepartitionTopics(topology, self.log, self._tasks, self.config, settings)
+
+    __repr__ = _shown
 
     @property
     def tasks(self) -> dict[TaskId, Task]:

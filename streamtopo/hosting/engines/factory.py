@@ -16,7 +16,7 @@ from streamtopo.engine.worker.worker import Worker
 from streamtopo.errors import LogError
 from streamtopo.hosting.engines.lifecycle import Lifecycle, StateListener
 from streamtopo.logs import GroupState, Log
-from streamtopo.logs.opening import open_log
+from streamtopo.logs.opening import open_log, shown_log
 from streamtopo.settings.config import WorkerConfig
 from streamtopo.stores.backends.opening import stores_on_disk
 from streamtopo.topology import Topology
@@ -46,6 +46,8 @@ class WorkerFactory:
     ) -> None:
         self.log = None if isinstance(log, str) else log
         """None until the first worker."""
+        self.place = f"log {shown_log(log) if isinstance(log, str) else 'given open'}, stores in {config.state_dir}"
+        """For messages."""
         self._topology = topology
         self._url = log if isinstance(log, str) else ""
         self._config = config

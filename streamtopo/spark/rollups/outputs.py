@@ -14,11 +14,11 @@ from pyspark.sql import functions as F
 
 from streamtopo.errors import StreamtopoError
 from streamtopo.spark.declarations import Rollup
+from streamtopo.spark.delta.columns import columns_of, shown_columns
+from streamtopo.spark.delta.files import check_shared, crowded, touching, write_files
+from streamtopo.spark.delta.versions import Change, DataFile, Version
 from streamtopo.spark.rollups.buckets import BUCKET, among, number_shown
-from streamtopo.spark.rollups.columns import columns_of, shown_columns
-from streamtopo.spark.rollups.delta import Change, DataFile, Version
 from streamtopo.spark.rollups.earlier import earlier_rows, earlier_state, is_earlier, remove_earlier
-from streamtopo.spark.rollups.files import check_shared, crowded, touching, write_files
 from streamtopo.spark.rollups.reading import frame_of
 from streamtopo.spark.rollups.states import Interval, State
 from streamtopo.spark.rollups.tables import Table

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import reduce
 from typing import Any
@@ -25,29 +24,6 @@ from streamtopo.spark.topics.opening import topics_of
 from streamtopo.spark.topics.typed import CORRUPT
 
 MODES = ("append", "update", "complete")
-POLL = 1
-"""Seconds between two checks of a query's progress."""
-
-
-def queried(queries: Sequence[Query], trigger: str) -> Generator[Done, None, None]:
-    """Yield what each batch did while a query is running; raise the error of a query that fails."""
-    with ExitStack() as stack:
-        for query in queries:
-            stack.enter_context(query.output.table.locked())
-        running: list[StreamingQuery] = []
-        try:
-            running.extend(
-                query.start(trigger) for query in queries
-            )  # one by one: those before a failing one are included
-            while True:
-                going = [one.awaitTermination(POLL) for one in running]
-                for query, one in zip(queries, running, strict=True):
-                    yield from query.news(one)
-                if all(going):
-                    return
-        finally:
-            for one in running:
-                one.stop()
 
 
 class Query:
@@ -62,6 +38,7 @@ class Query:
             raise StreamtopoError(f'rollup "{rollup.name}" reads several topics; run it without --mode')
         # Without it Spark runs one batch of a foreign source, and no second one to finish the spans that have ended.
         spark.conf.set("spark.sql.streaming.triggerAvailableNowWrapper.enabled", "true")
+        self.name = rollup.name
         self._rollup = rollup
         self._mode = mode
         self._topics = topics_of(spark, log)

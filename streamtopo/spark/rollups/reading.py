@@ -9,9 +9,9 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from streamtopo.errors import StreamtopoError
-from streamtopo.spark.rollups import delta
-from streamtopo.spark.rollups.columns import schema_of
-from streamtopo.spark.rollups.delta import DataFile, Version
+from streamtopo.spark.delta import versions
+from streamtopo.spark.delta.columns import schema_of
+from streamtopo.spark.delta.versions import DataFile, Version
 from streamtopo.spark.rollups.earlier import is_earlier
 from streamtopo.spark.rollups.tables import LATE, Table
 
@@ -22,7 +22,7 @@ LATE_COLUMNS = "topic string, partition int, offset long, timestamp timestamp, k
 def read_rollup(spark: SparkSession, out: str, name: str, *, as_of: int | datetime | None = None) -> DataFrame:
     """The table, as of its last commit, or as of a version of the Delta table, or a time."""
     directory = Path(out).absolute() / name
-    version = delta.version_of(directory, as_of=as_of)
+    version = versions.version_of(directory, as_of=as_of)
     if version is None:
         raise _missing(out, name)
     return frame_of(spark, directory, version, version.files)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from pyspark.sql import SparkSession
 
 from streamtopo.errors import StreamtopoError
 from streamtopo.spark.declarations import Rollup
-from streamtopo.spark.rollups.delta import Change
-from streamtopo.spark.rollups.files import write_files
+from streamtopo.spark.delta.files import write_files
+from streamtopo.spark.delta.versions import Change
 from streamtopo.spark.rollups.incoming import Extents, Incoming, Ranges, Touched
 from streamtopo.spark.rollups.merging import check_merges, merged
 from streamtopo.spark.rollups.outputs import Output, Written
@@ -19,9 +19,6 @@ from streamtopo.spark.rollups.states import State, joined, within
 from streamtopo.spark.rollups.tables import LATE
 from streamtopo.spark.sinks.sinks import sink_for
 from streamtopo.spark.topics.opening import topics_of
-
-PAUSE = 1.0
-"""Seconds between two checks for new records."""
 
 
 @dataclass
@@ -41,17 +38,9 @@ class Done:
     bytes: int = 0
     seconds: float = 0.0
 
-
-def commits(runs: Sequence[Run], trigger: str) -> Iterator[Done]:
-    """Run once, or repeatedly; then only runs that found new records are reported."""
-    while True:
-        for run in runs:
-            for done in run.commits(several=trigger != "once"):
-                if done.ranges or trigger != "continuous":
-                    yield done
-        if trigger != "continuous":
-            return
-        time.sleep(PAUSE)
+    @property
+    def name(self) -> str:
+        return self.rollup
 
 
 class Run:
@@ -68,6 +57,7 @@ class Run:
         into: str | None = None,
         late: str = "keep",
     ) -> None:
+        self.name = rollup.name
         self._spark = spark
         self._rollup = rollup
         self._topics = topics_of(spark, log)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from streamtopo.errors import StreamtopoError
-from streamtopo.spark.rollups.delta import Version
+from streamtopo.spark.delta.versions import Version
 
 Firsts = Mapping[int, Mapping[str, int]]
 """For each bucket, by partition, the first offset that counts in it: where to start to compute it again."""

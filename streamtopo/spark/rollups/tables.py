@@ -15,8 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from streamtopo.errors import StreamtopoError
-from streamtopo.spark.rollups import delta
-from streamtopo.spark.rollups.delta import Change, DataFile, Version
+from streamtopo.spark.delta import versions
+from streamtopo.spark.delta.versions import Change, DataFile, Version
 from streamtopo.spark.rollups.states import State, read_state, state_text
 
 LOCK, STATES, LATE = "_lock", "_streamtopo", "_late"
@@ -45,7 +45,7 @@ class Table:
 
     def state(self) -> State | None:
         """The state of the last version; None if there is no table yet."""
-        version = delta.version_of(self.directory, (COMMIT, RUN))
+        version = versions.version_of(self.directory, (COMMIT, RUN))
         if version is None:
             return None
         number, run = (version.numbers[name] for name in (COMMIT, RUN))
@@ -56,7 +56,7 @@ class Table:
     def version(self, number: int) -> Version | None:
         """An earlier version; None if Delta's log has forgotten it."""
         try:
-            return delta.version_of(self.directory, as_of=number)
+            return versions.version_of(self.directory, as_of=number)
         except StreamtopoError:
             return None
 
@@ -72,7 +72,7 @@ class Table:
     def added(self, run: str) -> list[DataFile]:
         """The files with rows that Spark's tasks wrote in a run; those without are removed."""
         paths = sorted((self.directory / run).glob("*.parquet"))
-        found = [delta.file_of(self.directory, path) for path in paths]
+        found = [versions.file_of(self.directory, path) for path in paths]
         for file in found:
             if not file.rows:
                 (self.directory / file.path).unlink()
@@ -97,19 +97,19 @@ class Table:
         file.write_text(state_text(state))
         _sync_all([file, file.parent])
         numbers = {COMMIT: state.commit, RUN: int(run.partition("-")[2], 16)}
-        delta.commit(self.directory, before, change, numbers, {"offsets": json.dumps(state.offsets)})
+        versions.commit(self.directory, before, change, numbers, {"offsets": json.dumps(state.offsets)})
         found = self.state()
         assert found is not None
         assert found.version is not None
         new = range(before.number + 1 if before else 0, found.version.number + 1)
-        log = self.directory / delta.LOG
+        log = self.directory / versions.LOG
         _sync_all([*(log / f"{number:020}.json" for number in new), log, self.directory])
         if is_due:
             self.vacuum()
         return found
 
     def vacuum(self) -> None:
-        delta.vacuum(self.directory)
+        versions.vacuum(self.directory)
         for folder in filter(Path.is_dir, self.directory.glob("*-*")):
             if _RUN.fullmatch(folder.name) and not any(folder.iterdir()):
                 folder.rmdir()

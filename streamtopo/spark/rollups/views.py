@@ -9,10 +9,10 @@ from pyspark.sql import SparkSession
 
 from streamtopo.errors import StreamtopoError
 from streamtopo.spark.declarations import View
-from streamtopo.spark.rollups.columns import columns_of
-from streamtopo.spark.rollups.delta import Change
+from streamtopo.spark.delta.columns import columns_of
+from streamtopo.spark.delta.files import write_files
+from streamtopo.spark.delta.versions import Change
 from streamtopo.spark.rollups.earlier import is_earlier, remove_earlier
-from streamtopo.spark.rollups.files import write_files
 from streamtopo.spark.rollups.reading import read_rollup
 from streamtopo.spark.rollups.states import State
 from streamtopo.spark.rollups.tables import Table

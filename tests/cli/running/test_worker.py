@@ -74,6 +74,21 @@ def shares(log: EmbeddedLog) -> list[int]:
 
 
 @pytest.mark.parametrize("processes", ["1", "2"])
+def test_a_signal_that_comes_twice_is_one_signal(processes: str, tmp_path: Path, start: Start) -> None:
+    """`timeout` sends it to the process, and to the group."""
+    with closing(log_of(tmp_path)) as log:
+        send(log, "a")
+        look = "print('asleep', flush=True); __import__('time').sleep(1)"
+        running = start(application(tmp_path, look), "--processes", processes)
+        running.wait_for("asleep")
+        for _ in range(3):
+            running.process.send_signal(signal.SIGINT)
+            time.sleep(0.01)
+        assert running.end()[0] == 0
+        assert committed(log) == 1
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_second_signal_exits_immediately(number: int, processes: str, tmp_path: Path, start: Start) -> None:
     with closing(log_of(tmp_path)) as log:

@@ -12,12 +12,13 @@ from confluent_kafka.cimpl import NewPartitions
 from streamtopo.logs.opening import open_log
 from streamtopo.records import Columns, TopicPartition
 from streamtopo.spark import read_rollup, read_topic
-from streamtopo.spark.rollups.queries import Query, queried
+from streamtopo.spark.rollups.queries import Query
 from streamtopo.spark.rollups.rollups import Run
+from streamtopo.spark.rollups.turns import queried
 from streamtopo.spark.session import open_spark, settings_for
 from tests.logs.records import T0, T1
 from tests.spark.rollups.delivered import in_topic
-from tests.spark.rollups.rolling import HOUR, merged, recomputed
+from tests.spark.rollups.rolling import HOUR, done_by, merged, recomputed
 
 
 def main(url: str, out: str) -> None:
@@ -39,7 +40,7 @@ def main(url: str, out: str) -> None:
                 (done,) = Run(spark, one, url, out, into="topic:out" if one is merged else None).commits()
                 seen.append([done.records, done.corrupt, done.rows])
             query = Query(spark, recomputed, url, f"{out}-query", "update")
-            seen += [[done.records, done.corrupt, done.rows] for done in queried([query], "available-now")]
+            seen += [[done.records, done.corrupt, done.rows] for done in done_by(queried([query], "available-now"))]
         sunk = [sorted(in_topic(log))]
         list(Run(spark, merged, url, f"{out}-since", 2 * HOUR, into="topic:out").commits())
         sunk.append(sorted(in_topic(log)))

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,9 @@ from streamtopo.spark import rollup
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from streamtopo.spark.rollups.rollups import Done
+    from streamtopo.spark.rollups.turns import Failed
 
 ROOT = Path(__file__).parents[3]
 HOUR = 3_600_000
@@ -44,6 +47,16 @@ def feed(log: EmbeddedLog, partition: int, *rows: tuple[int, str]) -> None:
     hours, values = zip(*rows, strict=True)
     times = [hour * HOUR + place for place, hour in enumerate(hours)]
     log.append(TopicPartition("t", partition), Columns([None] * len(rows), [text.encode() for text in values], times))
+
+
+def done_by(turns: Iterator[Done | Failed]) -> Generator[Done, None, None]:
+    """Yield what was done; raise the first failure."""
+    from streamtopo.spark.rollups.turns import Failed
+
+    for news in turns:
+        if isinstance(news, Failed):
+            raise news.error
+        yield news
 
 
 def answer(log: EmbeddedLog, skip: bytes | None = None) -> Counter[tuple[int, str]]:
@@ -89,7 +102,7 @@ def prepare_to_die(phase: str, log: str, out: str) -> None:
     database, a transaction of Kafka's, or the whole commit; or this many seconds from now on.
     """
     from streamtopo.logs.kafka.group.writers import TransactionalWriter
-    from streamtopo.spark.rollups import delta
+    from streamtopo.spark.delta import versions
     from streamtopo.spark.rollups.outputs import Output
     from streamtopo.spark.sinks.sql import SqlSink
 
@@ -99,7 +112,7 @@ def prepare_to_die(phase: str, log: str, out: str) -> None:
         "staging": lambda: any(staging.glob("*")),
     }
     calls: dict[str, tuple[Any, str]] = {
-        "table": (delta, "commit"),
+        "table": (versions, "commit"),
         "rows": (SqlSink, "_move"),
         "transaction": (TransactionalWriter, "commit"),
         "commit": (Output, "commit"),
@@ -115,13 +128,15 @@ def prepare_to_die(phase: str, log: str, out: str) -> None:
 
 
 def main(log: str, out: str, phase: str, *into: str) -> None:
-    from streamtopo.spark.rollups.rollups import Run, commits
+    from streamtopo.spark.rollups.rollups import Run
+    from streamtopo.spark.rollups.turns import commits
     from streamtopo.spark.session import open_spark, settings_for
 
     settings = settings_for(log) | {"spark.ui.enabled": "false"}
     with open_spark("dying", master="local[1]", settings=settings) as spark:
         if phase == "continuous":
-            for done in commits([Run(spark, merged, log, out, into=next(iter(into), None))], phase):
+            run = Run(spark, merged, log, out, into=next(iter(into), None))
+            for done in done_by(commits([run], phase)):
                 print(done.records, flush=True)  # noqa: T201
         if phase:
             prepare_to_die(phase, log, out)

@@ -21,7 +21,7 @@ from streamtopo.logs.embedded import EmbeddedLog
 from streamtopo.records import Columns
 from streamtopo.spark import read_rollup, rollup
 from streamtopo.spark.declarations import Rollup
-from streamtopo.spark.rollups.files import FEW
+from streamtopo.spark.delta.files import FEW
 from streamtopo.spark.rollups.rollups import Done, Run
 from streamtopo.spark.rollups.tables import Table
 from tests.logs.records import T0

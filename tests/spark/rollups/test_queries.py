@@ -7,7 +7,6 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
-from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from apps import sensors, wordcount
@@ -18,12 +17,12 @@ from streamtopo.logs.embedded import EmbeddedLog
 from streamtopo.records import Columns, TopicPartition
 from streamtopo.spark import read_rollup, rollup
 from streamtopo.spark.declarations import Rollup, resolved
-from streamtopo.spark.rollups.queries import Query, queried
+from streamtopo.spark.rollups.queries import Query
 from streamtopo.spark.rollups.rollups import Done, Run
-from streamtopo.spark.session import explained
+from streamtopo.spark.rollups.turns import Failed, queried
 from tests.logs.records import T0
 from tests.long import long
-from tests.spark.rollups.rolling import HOUR, answer, feed
+from tests.spark.rollups.rolling import HOUR, answer, done_by, feed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -36,8 +35,8 @@ def sites(records: DataFrame) -> DataFrame:
 
 
 def run(spark: SparkSession, log: EmbeddedLog, mode: str, one: Rollup = sites) -> list[Done]:
-    with explained("query"):
-        return list(queried([Query(spark, one, f"embedded:{log.path}", str(log.path / mode), mode)], "available-now"))
+    query = Query(spark, one, f"embedded:{log.path}", str(log.path / mode), mode)
+    return list(done_by(queried([query], "available-now")))
 
 
 def table(spark: SparkSession, log: EmbeddedLog, mode: str) -> Counter[tuple[int, str]]:
@@ -87,7 +86,7 @@ def test_daily_spans_and_a_continuous_query(spark: SparkSession, log: EmbeddedLo
         spark, resolved(words_by_day, wordcount.topology), f"embedded:{log.path}", str(log.path / "o"), "update"
     )
     log.append(target, Columns([None], [b"a b a"], [24 * HOUR]))
-    endless = queried([one], "continuous")
+    endless = done_by(queried([one], "continuous"))
     assert next(endless).rows == 2
     log.append(target, Columns([None], [b"a"], [48 * HOUR]))
     assert next(endless).rows == 1
@@ -98,7 +97,7 @@ def test_daily_spans_and_a_continuous_query(spark: SparkSession, log: EmbeddedLo
 
 def test_unsuitable_rollups_are_refused_as_queries(spark: SparkSession, log: EmbeddedLog) -> None:
     log.create(Topic("sentences", 1))
-    with pytest.raises(StreamtopoError, match=r"query: .*NON_TIME_WINDOW_NOT_SUPPORTED_IN_STREAMING"):
+    with pytest.raises(StreamtopoError, match=r"rollup \"top-words\": .*NON_TIME_WINDOW_NOT_SUPPORTED_IN_STREAMING"):
         run(spark, log, "update", resolved(top_words, wordcount.topology))
     feed(log, 0, (1, "a"))
     run(spark, log, "update")
@@ -127,6 +126,7 @@ def test_a_query_that_cannot_be_started_stops_the_others(spark: SparkSession, lo
     log.create(Topic("sentences", 1))
     both = [sites, resolved(top_words, wordcount.topology)]
     queries = [Query(spark, one, f"embedded:{log.path}", str(log.path / "o"), "update") for one in both]
-    with pytest.raises(AnalysisException, match="NON_TIME_WINDOW"):
-        next(queried(queries, "continuous"))
+    (failed,) = queried(queries, "continuous")
+    assert isinstance(failed, Failed)
+    assert "NON_TIME_WINDOW" in str(failed.error)
     assert spark.streams.active == []

@@ -17,12 +17,12 @@ from streamtopo.logs.embedded import EmbeddedLog
 from streamtopo.records import Columns, TopicPartition
 from streamtopo.spark import read_rollup, rollup, view
 from streamtopo.spark.declarations import Rollup, resolved
-from streamtopo.spark.rollups import incoming, rollups
+from streamtopo.spark.rollups import incoming, turns
 from streamtopo.spark.rollups.rollups import Done, Run
 from streamtopo.spark.rollups.tables import Table
 from streamtopo.spark.rollups.views import refresh
 from tests.logs.records import T0, T1
-from tests.spark.rollups.rolling import HOUR, answer, feed, merged, recomputed
+from tests.spark.rollups.rolling import HOUR, answer, done_by, feed, merged, recomputed
 
 
 def run(spark: SparkSession, one: Rollup, log: EmbeddedLog, since: int | None = None) -> Done:
@@ -89,12 +89,12 @@ def test_triggers_run_once_or_repeatedly(
     spark: SparkSession, log: EmbeddedLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(incoming, "COMMIT_BYTES", 1)
-    monkeypatch.setattr(rollups, "PAUSE", 0)
+    monkeypatch.setattr(turns, "PAUSE", 0)
     feed(log, 0, (1, "a 5"))
     feed(log, 0, (1, "a 5"), (2, "a 5"))
     one = Run(spark, merged, f"embedded:{log.path}", str(log.path / "out"))
-    assert [done.ranges for done in rollups.commits([one], "available-now")] == [{T0: (0, 1)}, {T0: (1, 3)}]
-    endless = rollups.commits([one], "continuous")
+    assert [done.ranges for done in done_by(turns.commits([one], "available-now"))] == [{T0: (0, 1)}, {T0: (1, 3)}]
+    endless = done_by(turns.commits([one], "continuous"))
     for _ in range(2):
         feed(log, 1, (1, "b 5"))
         assert next(endless).records == 1

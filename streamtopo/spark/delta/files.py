@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from streamtopo.errors import StreamtopoError
 from streamtopo.spark.declarations import Every, Rollup
-from streamtopo.spark.rollups.delta import DataFile
+from streamtopo.spark.delta.versions import DataFile
 
 SMALLEST, LARGEST = 1 << 16, 1 << 25
 """Sizes of files, in bytes: all below the first one are alike, and those above the second one are left alone."""

@@ -189,8 +189,8 @@ def _warnings(news: Done | Refreshed | Failed) -> Iterator[str]:
     if isinstance(news, Done):
         for source, (first, end) in sorted(news.incomplete.items()):
             yield (
-                f"records {first} to {end - 1} of {source} were deleted before {news.rollup} read them; the rows of spans "
-                "that may lack them are marked in the column _incomplete"
+                f"records {first} to {end - 1} of {source} were deleted before {news.rollup} read them; the rows of "
+                "spans that may lack them are marked in the column _incomplete"
             )
 
 

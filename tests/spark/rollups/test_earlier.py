@@ -18,12 +18,13 @@ from streamtopo.errors import StreamtopoError
 from streamtopo.logs.embedded import EmbeddedLog
 from streamtopo.spark import read_rollup, rollup, view
 from streamtopo.spark.declarations import Rollup
-from streamtopo.spark.rollups.queries import Query, queried
+from streamtopo.spark.rollups.queries import Query
 from streamtopo.spark.rollups.rollups import Done, Run
+from streamtopo.spark.rollups.turns import queried
 from streamtopo.spark.rollups.views import refresh
 from tests.long import long
 from tests.spark.rollups.delivered import in_sql
-from tests.spark.rollups.rolling import HOUR, answer, feed, merged, recomputed, rolled
+from tests.spark.rollups.rolling import HOUR, answer, done_by, feed, merged, recomputed, rolled
 
 daily = rollup("daily", every="1 day", keys=["site"], topic="t", value=str)(
     lambda t: t.selectExpr("day", "split(value, ' ')[0] AS site").groupBy("day", "site").count()
@@ -91,7 +92,7 @@ def test_views_and_queries_go_on(spark: SparkSession, earlier: EmbeddedLog) -> N
     feed(earlier, 1, (3, "a 9"))
     out = out_of(earlier).parent / "query"
     query = Query(spark, recomputed, f"embedded:{earlier.path}", str(out), "update")
-    assert sum(done.records for done in queried([query], "available-now")) == 1
+    assert sum(done.records for done in done_by(queried([query], "available-now"))) == 1
     assert is_taken_over(out / "recomputed")
     assert rows(spark, out, recomputed) == {(1, "a", 1), (1, "b", 1), (2, "a", 1), (3, "a", 1)}  # two came too late
 

@@ -21,6 +21,7 @@ from streamtopo.serdes.json_types import Misfit, converter, short_name, shown, t
 
 Convert = Callable[[Any], Any]
 Columns = Callable[[list[Any]], list[Any]]
+Recipe = tuple[Callable[..., Any], tuple[Any, ...]]
 _FEW = 4
 """Shorter columns are checked faster value by value."""
 
@@ -45,6 +46,12 @@ class Serde(Generic[T]):
     fast_decode: Columns | None = field(default=None, repr=False, compare=False)
     kind: Any = field(default=None, repr=False, compare=False)
     """The type of the values, without windows or versions. None if the serde was made of functions."""
+    made: Recipe | None = field(default=None, init=False, repr=False, compare=False)
+    """The function that made it, and its arguments; None for a serde of one's own functions."""
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Pickled as how it was made, because compiled functions cannot be pickled."""
+        return self.made or super().__reduce_ex__(protocol)
 
     @property
     def shown(self) -> str:
@@ -108,6 +115,23 @@ def identity_of(serde: Serde) -> Convert:
 
 def _unchanged(value: Any) -> Any:
     return value
+
+
+def made_again(make: Callable[..., Serde]) -> Callable[..., Serde]:
+    """For functions that make serdes: where a serde is unpickled, the function is called again."""
+
+    @functools.wraps(make)
+    def made(*arguments: Any) -> Serde:
+        serde = make(*arguments)
+        object.__setattr__(serde, "made", (made, arguments))
+        return serde
+
+    return made
+
+
+def is_checked_json(serde: Serde) -> bool:
+    """Whether it reads the JSON of its type with `converter`, which checks it."""
+    return serde.made is not None and serde.made[0] is _json_model
 
 
 def encoded(serde: Serde, column: list[Any], what: str) -> list[bytes | None]:
@@ -289,6 +313,7 @@ def _checked_columns(encode: Convert, write: Columns, fit: Fit) -> Columns:
     return encode_column
 
 
+@made_again
 def _plain_json(kind: Any, key: bool = False) -> Serde:
     """JSON without a declared type. It is read unchecked. Keys of dicts are str; the column encoder refuses others."""
     look, fit = checker(kind, key=key, text_keys=True)
@@ -323,6 +348,7 @@ def _model_serde(kind: Any, encode: Convert, decode: Convert, encode_column: Col
     )
 
 
+@made_again
 def _json_model(kind: Any, key: bool) -> Serde:
     build = converter(kind)
     look, fit = checker(kind, key=key)
@@ -367,6 +393,7 @@ def _foreign(kind: Any, write: Convert, read: Convert) -> Serde:
     )
 
 
+@made_again
 def _pydantic(kind: Any, key: bool) -> Serde:
     def write(value: Any) -> bytes:
         data: bytes = value.model_dump_json(by_alias=True, warnings=False).encode()
@@ -375,6 +402,7 @@ def _pydantic(kind: Any, key: bool) -> Serde:
     return _foreign(kind, write, kind.model_validate_json)
 
 
+@made_again
 def _msgspec(kind: Any, key: bool) -> Serde:
     json = __import__("msgspec").json
     return _foreign(kind, json.Encoder(order="sorted" if key else None).encode, json.Decoder(kind).decode)
@@ -401,5 +429,7 @@ BYTES: Serde[bytes] = Serde(
     kind=bytes,
 )
 INT, FLOAT, BOOL = _number_serde(int, "q"), _number_serde(float, "d"), _bool_serde()
-JSON, JSON_KEY = _plain_json(Any), _plain_json(Any, key=True)
+JSON, JSON_KEY = _plain_json(Any), _plain_json(Any, True)
 _PLAIN: dict[type, Serde] = {bytes: BYTES, str: STR, int: INT, float: FLOAT, bool: BOOL}
+for _kind, _serde in _PLAIN.items():
+    object.__setattr__(_serde, "made", (serde_of, (_kind,)))

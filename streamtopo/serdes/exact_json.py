@@ -42,13 +42,18 @@ def dumps(value: Any, default: Default, options: int = OPTIONS) -> bytes:
     except orjson.JSONEncodeError as error:
         if "64-bit" not in str(error):
             raise
+    return dumps_exactly(value, default, is_sorted=bool(options & orjson.OPT_SORT_KEYS))
+
+
+def dumps_exactly(value: Any, default: Default, *, is_sorted: bool = False) -> bytes:
+    """The same, slowly: for integers of any size, and it raises where orjson writes null, for NaN and infinity."""
     return json.dumps(
         value,
         default=lambda one: _scalar(one, default),
         ensure_ascii=False,
         allow_nan=False,
         separators=(",", ":"),
-        sort_keys=bool(options & orjson.OPT_SORT_KEYS),
+        sort_keys=is_sorted,
     ).encode()
 
 

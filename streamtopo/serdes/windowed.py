@@ -10,7 +10,7 @@ from typing import Any
 
 from streamtopo.errors import SerdeError
 from streamtopo.records.type_parameters import T
-from streamtopo.serdes import Serde, SerdeLike, serde_of
+from streamtopo.serdes import Serde, SerdeLike, made_again, serde_of
 from streamtopo.settings.durations import Duration, milliseconds
 from streamtopo.windows import FOREVER, Windowed
 
@@ -29,6 +29,7 @@ def time_windowed(key: SerdeLike[T], size: Duration) -> Serde[Windowed[T]]:
     return _time_windowed(serde_of(key, key=True), milliseconds(size))
 
 
+@made_again
 @functools.cache
 def _time_windowed(key: Serde, size: int) -> Serde:
     return _windowed("time-windowed", key, _START, _starts, _ending(size))
@@ -39,11 +40,13 @@ def session_windowed(key: SerdeLike[T]) -> Serde[Windowed[T]]:
     return _session_windowed(serde_of(key, key=True))
 
 
+@made_again
 @functools.cache
 def _session_windowed(key: Serde) -> Serde:
     return _windowed("session-windowed", key, _END_START, _ends_and_starts, lambda end, start: (start, end))
 
 
+@made_again
 @functools.cache
 def time_windowed_in_store(key: Serde, size: int) -> Serde:
     """Keys in changelogs, as in Kafka Streams: with a sequence number at the end, for stores with duplicates."""

@@ -10,6 +10,8 @@ from enum import Enum
 from typing import Any, TypedDict
 from uuid import UUID
 
+import msgspec
+import pydantic
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
@@ -20,6 +22,7 @@ from streamtopo.records import Columns
 from streamtopo.serdes import serde_of
 from streamtopo.serdes.windowed import time_windowed
 from streamtopo.spark import read_topic
+from streamtopo.windows import Windowed
 from tests.logs.records import T0
 
 
@@ -174,7 +177,7 @@ class Tree:
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
-        (Serde("mine", bytes, bytes), 'serde "mine" is made of Python functions'),
+        (Serde("mine", bytes, bytes), 'serde "mine" does not say what it decodes to'),
         (Tree, "Tree contains itself"),
     ],
 )
@@ -224,6 +227,41 @@ def test_a_written_null_is_not_replaced_by_the_default(log: EmbeddedLog, topic: 
     assert [row.quality for row in topic(Nested).sort("offset").collect()] == [None, 100, 5]
 
 
-def test_keys_with_windows_have_no_columns(log: EmbeddedLog, spark: SparkSession) -> None:
-    with pytest.raises(StreamtopoError, match=r"windowed keys.*declare the keys as bytes"):
-        read_topic(spark, f"embedded:{log.path}", "t", key=time_windowed(str, "1m"))
+def test_keys_with_windows_have_their_times(log: EmbeddedLog, spark: SparkSession) -> None:
+    key = time_windowed(str, "1m")
+    log.append(T0, Columns([key.encode(Windowed("a", 60_000, 120_000)), b"short"], [b"v", b"w"], [0, 0]))
+    found = read_topic(spark, f"embedded:{log.path}", "t", key=key).sort("offset").collect()
+    start, end = (datetime.fromtimestamp(second, UTC).replace(tzinfo=None) for second in (60, 120))
+    assert found[0].key == ("a", start, end)
+    assert (found[1].key, bytes(found[1]._corrupt.key)) == (None, b"short")
+
+
+class Order(pydantic.BaseModel):
+    customer: str
+    cents: int = pydantic.Field(ge=0)
+
+
+class Click(msgspec.Struct):
+    page: str
+    at: datetime | None = None
+
+
+def trimmed(data: bytes) -> str:
+    return data.decode().strip()
+
+
+MODELS = [
+    (Order, Order(customer="ann", cents=5), b'{"customer":"ann","cents":-1}', ("ann", 5)),
+    (Click, Click("/"), b'{"page":1}', ("/", None)),
+    (Serde("trimmed", str.encode, trimmed), " ann ", b"\xff", "ann"),
+]
+
+
+@pytest.mark.parametrize(("kind", "good", "bad", "shown"), MODELS, ids=["pydantic", "msgspec", "functions"])
+def test_models_and_functions_have_columns(
+    log: EmbeddedLog, topic: Any, kind: Any, good: Any, bad: bytes, shown: Any
+) -> None:
+    write(log, kind, good, bad)
+    first, second = topic(kind).sort("offset").collect()
+    assert (first.value, first._corrupt) == (shown, None)
+    assert (second.value, bytes(second._corrupt.value)) == (None, bad)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
 from typing import Literal, NamedTuple
 
 from streamtopo.errors import StreamtopoError
 from streamtopo.records import TopicPartition
+from streamtopo.settings.times import time_text
 from streamtopo.topology import Topology
 from streamtopo.topology.nodes import SourceNode
 from streamtopo.windows import FOREVER
@@ -140,7 +140,5 @@ def in_words(time: int, now: int) -> str:
 
 
 def readable(time: int) -> str:
-    try:
-        return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=time)).strftime("%Y-%m-%d %H:%M:%S UTC")
-    except OverflowError:
-        return "after the year 9999"
+    text = time_text(time)
+    return "after the year 9999" if text == str(time) else text

@@ -17,7 +17,7 @@ from streamtopo.spark.declarations import Input, Rollup
 from streamtopo.spark.rollups.buckets import BUCKET, among, number_of, shown
 from streamtopo.spark.rollups.states import Firsts, Interval, State
 from streamtopo.spark.topics.topics import Extent, Span, Topics
-from streamtopo.spark.topics.typed import CORRUPT, newest, typed
+from streamtopo.spark.topics.typed import CORRUPT, Types, newest
 
 Ranges = Mapping[TopicPartition, Span]
 Extents = Mapping[str, Mapping[int, Extent]]
@@ -69,10 +69,15 @@ class Incoming:
                 found[source] = (start, end)
         return found
 
-    def lost(self, state: State, ranges: Ranges) -> Ranges:
-        """The offsets right before these that were deleted before any run has read them."""
-        starts = {source: (_next(state, source), start) for source, (start, _) in ranges.items()}
-        return {source: (first, start) for source, (first, start) in starts.items() if first < start}
+    def lost(self, state: State, ranges: Ranges, touched: Touched) -> Ranges:
+        """The offsets right before these that were deleted before any run has read them, unless all were too old."""
+        found = {}
+        for source, (start, _) in ranges.items():
+            name, first = str(source), _next(state, source)
+            is_old = self.since is not None and name not in state.offsets and _first(touched.buckets, name) != start
+            if first < start and not is_old:
+                found[source] = first, start
+        return found
 
     def touched(self, ranges: Ranges) -> Touched:
         found = Touched()
@@ -151,10 +156,9 @@ class Incoming:
 
     def _table(self, one: Input) -> DataFrame:
         extents = self._topics.extents([one.topic])[one.topic]
-        records = self._topics.read(
-            one.topic, {number: (extent.start, extent.end) for number, extent in extents.items()}
-        )
-        return newest(typed(records, *one.types).where(F.col(CORRUPT).isNull()))
+        spans = {number: (extent.start, extent.end) for number, extent in extents.items()}
+        records = self._topics.read(one.topic, spans, types=Types(*one.types))
+        return newest(records.where(F.col(CORRUPT).isNull()))
 
     def _touched_spans(self, state: State, touched: Touched) -> Ranges:
         """For each partition with records of a touched bucket, the offsets from the first of them."""
@@ -172,11 +176,10 @@ class Incoming:
     def _records(
         self, one: Input, spans: Mapping[int, Span], times: TimestampRange, *, whole: bool = False
     ) -> DataFrame:
-        return self.typed(one, self._topics.read(one.topic, spans, times, whole=whole))
+        return self.numbered(one, self._topics.read(one.topic, spans, times, Types(*one.types), whole=whole))
 
-    def typed(self, one: Input, records: DataFrame) -> DataFrame:
+    def numbered(self, one: Input, records: DataFrame) -> DataFrame:
         """The records with the numbers of their buckets: null if a table cannot show the year of the time."""
-        records = typed(records, *one.types)
         if one.timestamp is not None:
             records = records.withColumn("timestamp", F.timestamp_millis(_own_time(records, one.timestamp)))
         every, millis = self._rollup.every, F.unix_millis("timestamp")
@@ -209,6 +212,10 @@ def _spans(ranges: Ranges, topic: str) -> dict[int, Span]:
 def _next(state: State, source: TopicPartition) -> int:
     """The first offset of a partition that no commit has read."""
     return state.offsets.get(str(source), (0, 0))[1]
+
+
+def _first(firsts: Firsts, source: str) -> int | None:
+    return min((first[source] for first in firsts.values() if source in first), default=None)
 
 
 def _by_offset(firsts: Firsts, source: str) -> list[int]:

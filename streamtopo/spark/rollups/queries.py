@@ -21,7 +21,7 @@ from streamtopo.spark.rollups.rollups import Done
 from streamtopo.spark.rollups.states import State
 from streamtopo.spark.sinks.sinks import sink_for
 from streamtopo.spark.topics.opening import topics_of
-from streamtopo.spark.topics.typed import CORRUPT
+from streamtopo.spark.topics.typed import CORRUPT, Types
 
 MODES = ("append", "update", "complete")
 
@@ -76,7 +76,7 @@ class Query:
     def _records(self) -> DataFrame:
         """The frame with the span as a time, also for days: watermarks need times."""
         one, every = self._rollup.inputs[0], self._rollup.every
-        records = self._incoming.typed(one, self._topics.stream(one.topic))
+        records = self._incoming.numbered(one, self._topics.stream(one.topic, Types(*one.types)))
         counts = [F.count_if(F.col(BUCKET).isNull() | F.col(CORRUPT).isNotNull()).alias("corrupt")]
         records = records.observe("records", F.count("*").alias("n"), *counts)
         records = records.where(F.col(BUCKET).isNotNull() & F.col(CORRUPT).isNull()).drop(CORRUPT)

@@ -99,7 +99,8 @@ class Run:
 
     def _commit(self, state: State, ranges: Ranges, extents: Extents) -> Done:
         began, run = time.monotonic(), self._output.table.begin(state)
-        touched, lost = self._incoming.touched(ranges), self._incoming.lost(state, ranges)
+        touched = self._incoming.touched(ranges)
+        lost = self._incoming.lost(state, ranges, touched)
         closed = self._incoming.closed(state, touched, extents)
         done = Done(self._rollup.name, ranges, touched.records, corrupt=touched.corrupt, incomplete=lost)
         done.late = sum(touched.counts[number] for number in closed)

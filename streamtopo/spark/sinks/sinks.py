@@ -8,13 +8,14 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from streamtopo.errors import ConfigError
+from streamtopo.serdes import STR
 from streamtopo.settings.redaction import shown_url
 from streamtopo.spark.declarations import Rollup
 from streamtopo.spark.sinks.delivery import Delivery, Sink
 from streamtopo.spark.sinks.sql import SCHEMES, SqlSink
 from streamtopo.spark.topics.opening import topics_of
 from streamtopo.spark.topics.topics import Extent, Topics
-from streamtopo.spark.topics.typed import latest, typed
+from streamtopo.spark.topics.typed import Types, latest
 
 _JSON = {"ignoreNullFields": "false"}
 
@@ -54,7 +55,7 @@ class TopicSink:
     def _there(self) -> DataFrame:
         """The keys that the topic has rows for."""
         spans = {number: (extent.start, extent.end) for number, extent in self._extents().items()}
-        return latest(typed(self._topics.read(self._topic, spans), str, bytes)).select("key")
+        return latest(self._topics.read(self._topic, spans, types=Types(key=STR))).select("key")
 
     def _name(self, table: str) -> str:
         """The id of this topic: a new topic with the same name has no rows of the table yet."""

@@ -21,6 +21,7 @@ from pyspark.sql.types import (
 
 from streamtopo.errors import LogError
 from streamtopo.records import Columns, TopicPartition
+from streamtopo.spark.decoding.decoding import decoding_of
 
 HEADERS = ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
 TYPES: Mapping[str, DataType] = {
@@ -41,11 +42,17 @@ _HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 _MOST = (1 << 63) // 1000 - 1
 
 
-def check(schema: StructType) -> None:
+def asked(schema: StructType, serdes: str | None) -> list[str]:
+    """The names of the columns to read, for a schema with columns that are decoded by the serdes."""
+    names = [name for name in schema.fieldNames() if name in TYPES]
+    records = StructType([StructField(name, TYPES[name]) for name in names])
+    here = records if serdes is None else decoding_of(serdes).schema(records)
+    types = dict(TYPES) | {field.name: field.dataType for field in here.fields}
     for field in schema.fields:
-        if TYPES.get(field.name) != field.dataType:
-            known = ", ".join(f"{name} {kind.simpleString()}" for name, kind in TYPES.items())
+        if types.get(field.name) != field.dataType:
+            known = ", ".join(f"{name} {kind.simpleString()}" for name, kind in types.items())
             raise LogError(f"a topic has no column {field.name} {field.dataType.simpleString()}; it has {known}")
+    return names
 
 
 def batches(found: Iterable[Any], source: TopicPartition, names: list[str]) -> Iterator[Any]:

@@ -22,6 +22,7 @@ OPTIONS = {
     "partitions": 'numbers, such as "0,2"',
     "startingTimestamp": 'a time in UTC, such as "2026-11-18T09:00", or milliseconds since 1970',
     "endingTimestamp": 'a time in UTC, such as "2026-11-19", or milliseconds since 1970; the end is not read',
+    "serdes": "what read_topic passes on, to decode keys and values",
     "sliceBytes": 'what one task reads, such as "16MB"',
     "commitId": "a name under which a save happens once",
     "commitNumber": "of a save under that name; it happens if none with this number, or a higher one, has",
@@ -38,6 +39,8 @@ class Asked:
     ends: Offsets
     partitions: frozenset[int] | None
     times: TimestampRange
+    serdes: str | None
+    """Of keys and values that are decoded."""
     size: int
     """How many bytes one task reads."""
     commit_id: str | None
@@ -69,6 +72,7 @@ def asked(options: Mapping[str, str]) -> Asked:
         ends=read("endingOffsets", lambda text: _offsets(text, "latest"), {}),
         partitions=read("partitions", lambda text: frozenset(map(int, text.split(","))), None),
         times=TimestampRange(read("startingTimestamp", time_of, LEAST), read("endingTimestamp", _before, MOST)),
+        serdes=given.get("serdes"),
         size=read("sliceBytes", size, 64_000_000),
         commit_id=given.get("commitid"),
         commit_number=read("commitNumber", int, 0),

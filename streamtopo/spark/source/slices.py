@@ -12,6 +12,7 @@ from streamtopo.errors import LogError
 from streamtopo.logs.embedded.arrow_log import ArrowLog, Slice
 from streamtopo.logs.embedded.storage.statements import PartitionExtent
 from streamtopo.records import TopicPartition
+from streamtopo.spark.decoding.decoding import batches as decoded
 from streamtopo.spark.source import columns
 from streamtopo.spark.source.options import Asked, Offsets
 
@@ -43,7 +44,8 @@ def read(asked: Asked, names: list[str], partition: InputPartition) -> Iterator[
     assert isinstance(partition, Piece)
     with closing(ArrowLog(asked.path)) as arrow_log:
         found = arrow_log.batches(partition.slice, asked.times)
-        yield from columns.batches(found, partition.slice.source, names)
+        records = columns.batches(found, partition.slice.source, names)
+        yield from records if asked.serdes is None else decoded(asked.serdes, records)
 
 
 def _check_inside(whole: Slice, extent: PartitionExtent) -> None:

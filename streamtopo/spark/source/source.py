@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType
 from streamtopo.errors import LogError
 from streamtopo.logs.embedded.arrow_log import ArrowLog
 from streamtopo.logs.embedded.storage.statements import PartitionExtent
+from streamtopo.spark.decoding.decoding import decoding_of
 from streamtopo.spark.source import columns
 from streamtopo.spark.source.options import Asked, Offsets, asked
 from streamtopo.spark.source.slices import pieces, read
@@ -41,7 +42,8 @@ class LogSource(DataSource):
         return "streamtopo"
 
     def schema(self) -> StructType:
-        return columns.SCHEMA
+        serdes = self._asked.serdes
+        return columns.SCHEMA if serdes is None else decoding_of(serdes).schema(columns.SCHEMA)
 
     def reader(self, schema: StructType) -> LogReader:
         return LogReader(self._asked, schema, self._extents)
@@ -60,9 +62,8 @@ class LogReader(DataSourceReader):
     """Spark's Python API has no filters to push down before 4.1: partitions and times are options."""
 
     def __init__(self, asked: Asked, schema: StructType, loaded: Extents) -> None:
-        columns.check(schema)
         self._asked = asked
-        self._names = schema.fieldNames()
+        self._names = columns.asked(schema, asked.serdes)
         self._loaded = loaded
 
     def partitions(self) -> list[InputPartition]:

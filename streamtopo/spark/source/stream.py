@@ -20,11 +20,10 @@ class LogStreamReader(DataSourceStreamReader):
     """An offset for Spark: the topic's id and the next offset of each partition, as text for JSON."""
 
     def __init__(self, asked: Asked, schema: StructType) -> None:
-        columns.check(schema)
         if asked.ends:
             raise ConfigError("a stream has no endingOffsets; read it as a batch, or leave them out")
         self._asked = asked
-        self._names = schema.fieldNames()
+        self._names = columns.asked(schema, asked.serdes)
 
     def initialOffset(self) -> dict[str, int]:
         with closing(ArrowLog(self._asked.path)) as arrow_log:

@@ -17,7 +17,8 @@ from streamtopo.logs.opening import open_log, shown_log
 from streamtopo.partitioning import partitions_of
 from streamtopo.records import Columns, TopicPartition
 from streamtopo.spark.topics.connector import checked, options_of
-from streamtopo.spark.topics.topics import EVERYTHING, Extent, Span
+from streamtopo.spark.topics.topics import AS_BYTES, EVERYTHING, Extent, Span
+from streamtopo.spark.topics.typed import Types
 from streamtopo.wall_clock import wall_clock
 
 if TYPE_CHECKING:
@@ -59,13 +60,21 @@ class KafkaTopics:
         return min(extent.end, start + max(1, size // BYTES))
 
     def read(
-        self, topic: str, spans: Mapping[int, Span], times: TimestampRange = EVERYTHING, *, whole: bool = False
+        self,
+        topic: str,
+        spans: Mapping[int, Span],
+        times: TimestampRange = EVERYTHING,
+        types: Types = AS_BYTES,
+        *,
+        whole: bool = False,
     ) -> DataFrame:
         reader = self._spark.read.format("kafka").options(**self._options)
         ends = ({str(number): span[end] for number, span in spans.items()} for end in (0, 1))
         starting, ending = (json.dumps({topic: offsets}) for offsets in ends)
         if not spans:
-            return reader.option("subscribe", topic).load().where(F.lit(False)).select(*COLUMNS)
+            return types.shown(
+                types.decoded(reader.option("subscribe", topic).load().where(F.lit(False)).select(*COLUMNS))
+            )
         reader = reader.options(startingOffsets=starting, endingOffsets=ending, includeHeaders=str(whole).lower())
         records = reader.option("assign", json.dumps({topic: list(spans)})).load()
         millis = F.unix_millis("timestamp")
@@ -73,11 +82,13 @@ class KafkaTopics:
             records = records.where(millis >= times.first)
         if times.last < MOST:
             records = records.where(millis <= times.last)
-        return records.drop("timestampType") if whole else records.select(*COLUMNS)
+        records = records.drop("timestampType") if whole else records.select(*COLUMNS)
+        return types.shown(types.decoded(records))
 
-    def stream(self, topic: str) -> DataFrame:
+    def stream(self, topic: str, types: Types) -> DataFrame:
         reader = self._spark.readStream.format("kafka").options(**self._options)
-        return reader.options(subscribe=topic, startingOffsets="earliest", includeHeaders="true").load()
+        records = reader.options(subscribe=topic, startingOffsets="earliest", includeHeaders="true").load()
+        return types.shown(types.decoded(records))
 
     def offsets(self, topic: str, text: str) -> dict[int, int]:
         return {int(name): end for name, end in json.loads(text).get(topic, {}).items()}

@@ -9,12 +9,14 @@ from typing import NamedTuple, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from streamtopo.logs.embedded.arrow_log import LEAST, MOST, ArrowLog, Slice, TimestampRange
 from streamtopo.records import TopicPartition
 from streamtopo.settings.times import time_text
+from streamtopo.spark.source.columns import SCHEMA
 from streamtopo.spark.source.source import register
-from streamtopo.spark.topics.typed import path_of
+from streamtopo.spark.topics.typed import Types, path_of
 
 
 class Extent(NamedTuple):
@@ -27,9 +29,9 @@ class Extent(NamedTuple):
 
 Span = tuple[int, int]
 """A range of offsets, excluding the end."""
-COLUMNS = "key binary, value binary, partition int, offset long, timestamp timestamp"
+COLUMNS = StructType([field for field in SCHEMA.fields if field.name not in ("headers", "topic")])
 """The columns that are read unless more are needed: headers and topics take time."""
-EVERYTHING = TimestampRange()
+EVERYTHING, AS_BYTES = TimestampRange(), Types()
 _FIRST = -62_135_596_800_000
 """The year 1, the first that is written as a time."""
 
@@ -45,12 +47,18 @@ class Topics(Protocol):
         ...
 
     def read(
-        self, topic: str, spans: Mapping[int, Span], times: TimestampRange = EVERYTHING, *, whole: bool = False
+        self,
+        topic: str,
+        spans: Mapping[int, Span],
+        times: TimestampRange = EVERYTHING,
+        types: Types = AS_BYTES,
+        *,
+        whole: bool = False,
     ) -> DataFrame:
-        """The records, with keys and values as bytes; with `whole`, all columns of a record."""
+        """The records as `read_topic` shows them; with `whole`, all columns of a record."""
         ...
 
-    def stream(self, topic: str) -> DataFrame:
+    def stream(self, topic: str, types: Types) -> DataFrame:
         """The records of a topic, as a streaming frame."""
         ...
 
@@ -88,7 +96,13 @@ class EmbeddedTopics:
             return next(arrow_log.slices(whole, TimestampRange(), size), whole).end
 
     def read(
-        self, topic: str, spans: Mapping[int, Span], times: TimestampRange = EVERYTHING, *, whole: bool = False
+        self,
+        topic: str,
+        spans: Mapping[int, Span],
+        times: TimestampRange = EVERYTHING,
+        types: Types = AS_BYTES,
+        *,
+        whole: bool = False,
     ) -> DataFrame:
         starts, ends = ({str(number): span[end] for number, span in spans.items()} for end in (0, 1))
         options = {
@@ -100,12 +114,13 @@ class EmbeddedTopics:
             options["startingTimestamp"] = time_text(max(times.first, _FIRST))
         if times.last < MOST:
             options["endingTimestamp"] = time_text(times.last + 1)
-        reader = self._spark.read.format("streamtopo").options(path=self._path, topic=topic)
-        reader = reader if whole else reader.schema(COLUMNS)
-        return reader.options(**options).load() if spans else reader.load().where(F.lit(False))
+        reader = self._spark.read.format("streamtopo").options(path=self._path, topic=topic, **types.options)
+        reader = reader.schema(types.schema(SCHEMA if whole else COLUMNS))
+        return types.shown(reader.options(**options).load() if spans else reader.load().where(F.lit(False)))
 
-    def stream(self, topic: str) -> DataFrame:
-        return self._spark.readStream.format("streamtopo").options(path=self._path, topic=topic).load()
+    def stream(self, topic: str, types: Types) -> DataFrame:
+        reader = self._spark.readStream.format("streamtopo").options(path=self._path, topic=topic, **types.options)
+        return types.shown(reader.load())
 
     def offsets(self, topic: str, text: str) -> dict[int, int]:
         return {int(name): end for name, end in json.loads(text).items() if name != "topic"}

@@ -1,31 +1,78 @@
-"""Topics as typed columns: Spark decodes the bytes itself, like the serdes that the application declares."""
+"""Topics as typed columns: what the serdes of the application read, and apart from it the bytes that they refuse."""
 
 from __future__ import annotations
 
-import typing
-from collections.abc import Mapping
-from typing import Any, NamedTuple, cast
+import functools
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StringType, StructType, VariantType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
 
 from streamtopo.errors import StreamtopoError
 from streamtopo.logs.opening import SparkReader, directory_of, shown_log, spark_reader
-from streamtopo.serdes import Serde, SerdeLike, serde_of, without_none
+from streamtopo.serdes import BOOL, BYTES, FLOAT, INT, STR, Serde, SerdeLike, serde_of
+from streamtopo.spark.decoding.decoding import Decoding, batches, corrupt
 from streamtopo.spark.source.source import register
 from streamtopo.spark.topics.connector import checked, options_of
-from streamtopo.spark.topics.types import fields, is_struct, item_of, spark_type
 
-RECORD = ("key", "value", "topic", "partition", "offset", "timestamp", "headers")
 CORRUPT = "_corrupt"
-_JSON = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
 
 
-class Decoded(NamedTuple):
-    value: Column
-    fits: Column
-    """Whether the bytes fit the declared type; nulls do."""
+class Types(NamedTuple):
+    """How the keys and values of a topic are decoded."""
+
+    key: Serde = BYTES
+    value: Serde = BYTES
+
+    @property
+    def in_python(self) -> Decoding | None:
+        """What the serdes decode in Spark's Python processes; None if Spark's own functions do the same."""
+        return _in_python(self)
+
+    @property
+    def options(self) -> dict[str, str]:
+        """For the data source: it decodes what it reads."""
+        return {} if self.in_python is None else {"serdes": self.in_python.text()}
+
+    def schema(self, records: StructType) -> StructType:
+        """The columns of the data source with these options."""
+        return records if self.in_python is None else self.in_python.schema(records)
+
+    def decoded(self, records: DataFrame) -> DataFrame:
+        """The same columns, from those of another source."""
+        if self.in_python is None:
+            return records
+        text = self.in_python.text()
+        return records.mapInArrow(lambda found: batches(text, found), self.schema(records.schema))
+
+    def shown(self, records: DataFrame) -> DataFrame:
+        """The columns of `read_topic`, from those of the data source with these options."""
+        columns = {name: _column(name, serde, self.in_python) for name, serde in self._asdict().items()}
+        others = [name for name in records.columns if name not in columns and not name.startswith("_")]
+        wrong = F.struct(*(column.wrong.alias(name) for name, column in columns.items()))
+        any_wrong = columns["key"].wrong.isNotNull() | columns["value"].wrong.isNotNull()
+        found = records.select(
+            *(column.value.alias(name) for name, column in columns.items()),
+            *others,
+            F.when(any_wrong, wrong).alias(CORRUPT),
+        )
+        taken = {name.lower() for name in found.columns}  # for Spark, Offset is offset
+        shape = found.schema["value"].dataType
+        names = shape.fieldNames() if isinstance(shape, StructType) else []
+        own = [name for name in names if name.lower() not in taken]
+        return found.select("*", *(F.col("value").getField(name).alias(name) for name in own))
+
+
+@functools.lru_cache(maxsize=64)
+def _in_python(types: Types) -> Decoding | None:
+    serdes = {name: serde for name, serde in types._asdict().items() if serde not in _IN_SPARK}
+    return Decoding(serdes) if serdes else None
+
+
+def types_of(key: SerdeLike, value: SerdeLike) -> Types:
+    return Types(serde_of(key), serde_of(value))
 
 
 def read_topic(
@@ -43,12 +90,13 @@ def read_topic(
     fit are null, and their bytes are in the column `_corrupt`. Options are those of the data source:
     Spark's own for Kafka.
     """
+    types = types_of(key, value)
     if spark_reader(log) is SparkReader.KAFKA_CONNECTOR:
         reader = checked(spark).read.format("kafka").options(**options_of(log), subscribe=topic, includeHeaders="true")
-        return typed(reader.options(**options or {}).load().drop("timestampType"), key, value)
+        return types.shown(types.decoded(reader.options(**options or {}).load().drop("timestampType")))
     register(spark)
-    reader = spark.read.format("streamtopo").option("path", path_of(log)).option("topic", topic)
-    return typed(reader.options(**options or {}).load(), key, value)
+    reader = spark.read.format("streamtopo").options(path=path_of(log), topic=topic, **types.options)
+    return types.shown(reader.options(**options or {}).load())
 
 
 def latest(records: DataFrame) -> DataFrame:
@@ -73,118 +121,78 @@ def path_of(log: str) -> str:
     return str(directory.absolute())
 
 
-def typed(records: DataFrame, key: SerdeLike, value: SerdeLike) -> DataFrame:
-    """The result of `read_topic`, from records with keys and values as bytes, batch or streaming."""
-    kinds = {"key": _kind(key), "value": _kind(value)}
-    others = [name for name in records.columns if name not in kinds]
-    for name, kind in kinds.items():
-        decoded = _decoded(F.col(name), kind)
-        records = records.withColumns({f"_{name}": decoded.value, f"_{name}_fits": decoded.fits})
-    corrupt = F.struct(*(F.when(~F.col(f"_{name}_fits"), F.col(name)).alias(name) for name in kinds))
-    columns = [F.when(F.col(f"_{name}_fits"), F.col(f"_{name}")).alias(name) for name in kinds]
-    shown = records.select(
-        *columns, *others, F.when(~(F.col("_key_fits") & F.col("_value_fits")), corrupt).alias(CORRUPT)
-    )
-    value_fields = fields(kinds["value"]) if is_struct(kinds["value"]) else []
-    taken = {name.lower() for name in shown.columns}  # for Spark, Offset is offset
-    own = [field.name for field in value_fields if field.name.lower() not in taken]
-    return shown.select("*", *(F.col(f"value.`{name}`").alias(name) for name in own))
+# -- columns
 
 
-def _kind(spec: SerdeLike) -> Any:
-    serde = serde_of(spec)
-    if serde.window_bytes:
-        raise StreamtopoError(
-            f'serde "{serde.name}" is for windowed keys, which have no columns; declare the keys as bytes'
-        )
-    if serde.kind is None:
-        raise StreamtopoError(
-            f'serde "{serde.name}" is made of Python functions, but Spark decodes bytes itself; declare the topic as '
-            "bytes, and decode them with Spark's functions"
-        )
-    return spec if serde.kind is Any and not isinstance(spec, Serde) else serde.kind
+class Decoded(NamedTuple):
+    value: Column
+    wrong: Column
+    """The bytes that do not fit; null for those that do, and for null."""
 
 
-def _decoded(column: Column, kind: Any) -> Decoded:
-    decoded = _PLAIN[kind](column) if kind in _PLAIN else _json(column, kind)
-    return Decoded(decoded.value, column.isNull() | F.coalesce(decoded.fits, F.lit(False)))
+def _column(name: str, serde: Serde, decoding: Decoding | None) -> Decoded:
+    column = F.col(name)
+    if serde in _IN_SPARK:
+        value, fits = _IN_SPARK[serde](column)
+        fits = column.isNull() | F.coalesce(fits, F.lit(False))
+        return Decoded(F.when(fits, value), F.when(~fits, column))
+    assert decoding is not None
+    return Decoded(_opened(column, decoding.decoders[name].shape.spark), F.col(corrupt(name)))
 
 
-def _str(column: Column) -> Decoded:
+def _opened(column: Column, kind: DataType) -> Column:
+    """The column with variants, of which Python passes on the JSON."""
+    if not _has_variants(kind):
+        return column
+    if isinstance(kind, ArrayType):
+        return F.transform(column, lambda one: _opened(one, kind.elementType))
+    if isinstance(kind, MapType):
+        return F.transform_values(column, lambda _, one: _opened(one, kind.valueType))
+    if isinstance(kind, StructType):
+        fields = [_opened(column.getField(field.name), field.dataType).alias(field.name) for field in kind.fields]
+        return F.when(column.isNotNull(), F.struct(*fields))
+    return F.parse_json(column)
+
+
+def _has_variants(kind: DataType) -> bool:
+    if isinstance(kind, ArrayType):
+        return _has_variants(kind.elementType)
+    if isinstance(kind, MapType):
+        return _has_variants(kind.valueType)
+    if isinstance(kind, StructType):
+        return any(_has_variants(field.dataType) for field in kind.fields)
+    return isinstance(kind, VariantType)
+
+
+# -- what Spark decodes itself: the value, and whether the bytes fit
+
+
+def _str(column: Column) -> tuple[Column, Column]:
     text = column.cast("string")
-    return Decoded(text, F.is_valid_utf8(text))
+    return text, F.is_valid_utf8(text)
 
 
-def _int(column: Column) -> Decoded:
+def _int(column: Column) -> tuple[Column, Column]:
     """`conv` to a negative base reads 16 hexadecimal digits as a signed number."""
     fits = F.length(column) == 8
-    return Decoded(F.when(fits, F.conv(F.hex(column), 16, -10).cast("long")), fits)
+    return F.when(fits, F.conv(F.hex(column), 16, -10).cast("long")), fits
 
 
-def _float(column: Column) -> Decoded:
-    bits = _int(column)
-    number = F.reflect(F.lit("java.lang.Double"), F.lit("longBitsToDouble"), bits.value).cast("double")
-    return Decoded(F.when(bits.fits, number), bits.fits)
+def _float(column: Column) -> tuple[Column, Column]:
+    bits, fits = _int(column)
+    number = F.reflect(F.lit("java.lang.Double"), F.lit("longBitsToDouble"), bits).cast("double")
+    return F.when(fits, number), fits
 
 
-def _bool(column: Column) -> Decoded:
+def _bool(column: Column) -> tuple[Column, Column]:
     byte = F.hex(column)
-    return Decoded(byte == "01", byte.isin("00", "01"))
+    return byte == "01", byte.isin("00", "01")
 
 
-_PLAIN = {bytes: lambda column: Decoded(column, F.lit(True)), str: _str, int: _int, float: _float, bool: _bool}
-
-
-# -- JSON
-
-
-def _json(column: Column, kind: Any) -> Decoded:
-    text = column.cast("string")
-    shape = spark_type(kind)
-    is_null = text == "null"
-    if not isinstance(shape, StructType):
-        is_open = isinstance(shape, VariantType)
-        parsed = F.try_parse_json(text) if is_open else F.from_json(text, shape.simpleString())
-        return Decoded(F.when(~is_null, parsed), is_null | parsed.isNotNull())
-    parsed = F.from_json(text, StructType([*shape.fields]).add(CORRUPT, StringType()), _JSON)
-    fits = parsed.isNotNull() & parsed[CORRUPT].isNull() & ~_lacks(parsed, kind) & F.is_valid_utf8(text)
-    return Decoded(F.when(~is_null, _with_defaults(parsed, kind, text)), is_null | fits)
-
-
-def _lacks(parsed: Column, kind: Any) -> Column:
-    """Whether a field without a default is missing, here or in a nested dataclass."""
-    missing = F.lit(False)
-    for field in fields(kind):
-        column = parsed.getField(field.name)
-        if field.required:
-            missing = missing | column.isNull()
-        if (inside := _lacks_inside(column, field.kind)) is not None:
-            missing = missing | inside
-    return missing
-
-
-def _lacks_inside(column: Column, kind: Any) -> Column | None:
-    """The same for a dataclass that may be None, or for those in a collection; None if the type has no dataclass."""
-    kind = without_none(kind)
-    if is_struct(kind):
-        return column.isNotNull() & _lacks(column, kind)
-    item = item_of(kind)
-    if item is None or _lacks_inside(column, item) is None:
-        return None
-    items = F.map_values(column) if typing.get_origin(kind) is dict else column
-    return F.coalesce(F.exists(items, lambda one: cast("Column", _lacks_inside(one, item))), F.lit(False))
-
-
-def _with_defaults(parsed: Column, kind: Any, text: Column) -> Column:
-    """Fill in defaults of missing fields. Explicit nulls stay; names in the JSON are only read for null values."""
-
-    def filled(name: str, default: Any) -> Column:
-        column = parsed.getField(name)
-        if default is None:
-            return column.alias(name)
-        written = F.array_contains(F.json_object_keys(text), name)
-        return (
-            F.when(column.isNotNull() | F.coalesce(written, F.lit(False)), column).otherwise(F.lit(default)).alias(name)
-        )
-
-    return F.struct(*(filled(field.name, field.default) for field in fields(kind)))
+_IN_SPARK: dict[Serde, Callable[[Column], tuple[Column, Column]]] = {
+    BYTES: lambda column: (column, F.lit(True)),
+    STR: _str,
+    INT: _int,
+    FLOAT: _float,
+    BOOL: _bool,
+}

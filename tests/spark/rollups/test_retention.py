@@ -80,6 +80,17 @@ def test_a_first_run_marks_the_spans_whose_beginning_is_gone(
     assert rows(spark, one, log)[2, "b"] == 1
 
 
+def test_older_spans_that_are_left_out_lack_nothing(spark: SparkSession, log: EmbeddedLog) -> None:
+    feed(log, 0, (1, "a 1"), (2, "a 1"), (5, "a 1"))
+    log.delete_before(T0, 1)
+    assert run(spark, merged, log, since=4 * HOUR).incomplete == {}
+    assert marked(spark, merged, log) == set()
+    feed(log, 0, (5, "a 1"), (6, "a 1"))
+    log.delete_before(T0, 4)
+    assert run(spark, merged, log).incomplete == {T0: (3, 4)}
+    assert marked(spark, merged, log) == {5, 6}
+
+
 def test_records_deleted_between_runs_mark_the_spans_between(spark: SparkSession, log: EmbeddedLog) -> None:
     into = f"sqlite:{log.path}/rows.db"
     feed(log, 0, (1, "a 1"), (2, "a 1"))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
 from typing import Literal, NamedTuple
 
 from streamtopo.errors import StreamtopoError
 from streamtopo.records import TopicPartition
+from streamtopo.settings.times import time_text
 from streamtopo.topology import Topology
 from streamtopo.topology.nodes import SourceNode
 from streamtopo.windows import FOREVER
@@ -127,8 +127,8 @@ def warn_of_clock(task: str, time: int, now: int) -> None:
 
 def warn_of_unset_clock(now: int) -> None:
     logger.warning(
-        "the wall clock of this machine was never set: it shows %s. Until it is set, max_ahead has no effect: all "
-        "clocks follow all records, also those with a time far in the future. Set the clock, for example with NTP",
+        "the wall clock of this machine was never set: it shows %s. Until it is set, max_ahead has no effect: "
+        "all records move stream time, also those with a time far in the future. Set the clock, for example with NTP",
         readable(now),
     )
 
@@ -140,7 +140,5 @@ def in_words(time: int, now: int) -> str:
 
 
 def readable(time: int) -> str:
-    try:
-        return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=time)).strftime("%Y-%m-%d %H:%M:%S UTC")
-    except OverflowError:
-        return "after the year 9999"
+    text = time_text(time)
+    return "after the year 9999" if text == str(time) else text

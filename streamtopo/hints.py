@@ -108,6 +108,10 @@ ADVICE = {
         "get": "a key has several sessions: .fetch(key) gives all, .fetch_session(key, start, end) one of them",
         "range": ".find_sessions(key, earliest_end, latest_start) gives sessions of a key, .all() those of all keys",
     },
+    "Host": dict.fromkeys(
+        ("close", "consume", "metrics", "produce", "query", "ready", "run", "start", "state", "store"),
+        "open it first, and use what it gives: with host(topology) as app: app.ready()",
+    ),
     "KeyValueStore": {"fetch": "use .get(key)", "fetch_all": "use .all(), or .range(start, stop)"},
     "Windows": {
         **dict.fromkeys(("of", "of_size", "of_size_with_no_grace", "of_size_and_grace", "time", "with_gap"), _KINDS),

@@ -1,6 +1,8 @@
-"""streamtopo dlq: list, show, replay and purge dead letters."""
+"""streamtopo dlq: list, show, export, replay and purge dead letters."""
 
 from __future__ import annotations
+
+from typing import IO
 
 import click
 
@@ -14,17 +16,24 @@ from streamtopo.cli.shared.letter_selection import (
     place_of,
     selection_options,
 )
-from streamtopo.cli.shared.letter_text import COLUMNS, count_to_row, letter_to_json, letter_to_lines, letter_to_row
+from streamtopo.cli.shared.letter_text import (
+    COLUMNS,
+    count_to_row,
+    letter_to_json,
+    letter_to_lines,
+    letter_to_row,
+    values_of,
+)
 from streamtopo.cli.shared.log_access import complete_topic, existing_topic
 from streamtopo.cli.shared.options import json_option, log_option
 from streamtopo.cli.shared.parsing import parsed
 from streamtopo.cli.shared.tables import counted, json_text, show_json, show_rows
 from streamtopo.dead_letters.done import read_done
-from streamtopo.dead_letters.finding import find_one
+from streamtopo.dead_letters.finding import PlacedLetter, find, find_one
 from streamtopo.dead_letters.listing import Count, Listing, list_letters
 from streamtopo.dead_letters.purging import plan_purge
 from streamtopo.dead_letters.purging import purge as do_purge
-from streamtopo.dead_letters.replaying import plan_replay
+from streamtopo.dead_letters.replaying import Targets, plan_replay
 from streamtopo.dead_letters.replaying import replay as do_replay
 from streamtopo.dead_letters.selection import Place, Selection
 from streamtopo.errors import LogError
@@ -34,7 +43,7 @@ from streamtopo.wall_clock import wall_clock
 
 @click.group(cls=Commands)
 def dlq() -> None:
-    """List, show, replay and purge dead letters: records that failed.
+    """List, show, export, replay and purge dead letters: records that failed.
 
     They are in the topic dlq.<application id> of APP, or in another one with --dead-letter-topic. It may have been
     written by Kafka Streams, Kafka Connect or Spring Kafka, too. If there is no application, give - for APP.
@@ -124,7 +133,37 @@ def show(app: str, place: Place, dead_letter_topic: str | None, log: str, as_jso
 @dlq.command()
 @app_argument
 @selection_options
+@dead_letter_topic_option
+@log_option
+def export(app: str, selection: Selection, dead_letter_topic: str | None, log: str) -> None:
+    """Print the dead letters of APP, each as a line of JSON, to correct their values and replay them.
+
+    Letters that were replayed are left out. `replay --values` reads the lines.
+
+    \b
+    Example:
+      streamtopo dlq export apps.orders --node to-cents > letters.jsonl
+      (correct the "value" in each line; remove the lines of other letters)
+      streamtopo dlq replay apps.orders --values letters.jsonl
+    """
+    with opened_letters(app, dead_letter_topic, log) as letters:
+        for found in find(letters.log, letters.topic, selection, read_done(letters.log, letters.topic)):
+            for offset, letter in found.letters():
+                placed = PlacedLetter(Place(found.partition, offset), letter, replayed=False)
+                click.echo(letter_to_json(placed, letters.types(letter), whole=False))
+
+
+@dlq.command()
+@app_argument
+@selection_options
 @at_option
+@click.option(
+    "--values",
+    "file",
+    metavar="FILE",
+    type=click.File("rb"),
+    help="Replay only the letters in FILE, with the values there: lines of `dlq export`.",
+)
 @click.option(
     "--to",
     metavar="TOPIC",
@@ -139,6 +178,7 @@ def show(app: str, place: Place, dead_letter_topic: str | None, log: str, as_jso
 def replay(
     app: str,
     selection: Selection,
+    file: IO[bytes] | None,
     to: str | None,
     again: bool,
     dry_run: bool,
@@ -152,23 +192,30 @@ def replay(
     also if the command is interrupted or killed: start it again, and it continues. The topic dlq.<application id>.done
     stores which letters were replayed. If a record fails again, there is a new letter.
 
+    With --values, each record gets its value from the line of its letter in FILE, in the type that APP declares.
+
     \b
     Examples:
       streamtopo dlq replay apps.wordcount --dry-run
       streamtopo dlq replay apps.wordcount --node to-cents --until 2026-01-31T12:00
       streamtopo dlq replay apps.wordcount --at 0/12 --to sentences-fixed
+      streamtopo dlq replay apps.wordcount --values letters.jsonl
     """
     with opened_letters(app, dead_letter_topic, log) as letters:
         if to is not None:
             existing_topic(letters.log, log, to, to_write=True)
         do = plan_replay if dry_run or not letters.topic.partitions else do_replay
-        done = do(letters.log, letters.topic, selection, to, again=again)
+        values = None if file is None else values_of(file, letters.types_of)
+        done = do(letters.log, letters.topic, selection, Targets(letters.log, to, values), again=again)
     if as_json:
         show_json({"replayed": done.to, "refused": done.refused, "dry_run": dry_run})
     else:
         show_rows([{"topic": name, "letters": number} for name, number in done.to.items()], _BY_TOPIC)
     for reason, number in done.refused.items():
         click.echo(f"{counted(number, 'letter')} cannot be replayed: {reason}", err=True)
+    if values and (missing := len(values) - done.to.total() - done.refused.total()):
+        text = f"{counted(missing, 'letter')} of the file not found: replayed before, purged, or left out by a filter"
+        click.echo(text, err=True)
     what = "would be replayed; dry run, nothing was changed" if dry_run else "replayed"
     click.echo(f"{letters.topic.name}: {counted(done.to.total(), 'dead letter')} {what}", err=True)
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from streamtopo.dead_letters.done import done_partition, done_records, done_topic, ranges_of, read_done
 from streamtopo.dead_letters.finding import Found, find
 from streamtopo.dead_letters.letters import Letter
-from streamtopo.dead_letters.selection import Selection
+from streamtopo.dead_letters.selection import Place, Selection
 from streamtopo.errors import LogError
 from streamtopo.logs import Log, Member, Outcome, Topic
 from streamtopo.partitioning import partition_of
@@ -33,17 +33,35 @@ class Replayed(NamedTuple):
     refused: Counter[str]
 
 
-class Targets:
-    """Where the records of letters go: to their sources, or all of them to one topic."""
+Values = Mapping[Place, bytes | None]
+"""Corrected values, by the places of the letters."""
 
-    def __init__(self, log: Log, to: str | None = None) -> None:
+
+class Targets:
+    """Where the records of letters go: to their sources, or all of them to one topic.
+
+    With `values`, only these letters are replayed, and with these values.
+    """
+
+    def __init__(self, log: Log, to: str | None = None, values: Values | None = None) -> None:
         self._topics = log.topics()
         self._to = to
+        self._values = values
+
+    def letters(self, found: Found) -> Iterator[tuple[int, Letter]]:
+        """Each letter to replay, with its offset."""
+        if self._values is None:
+            yield from found.letters()
+            return
+        for offset, letter in found.letters():
+            place = Place(found.partition, offset)
+            if place in self._values:
+                yield offset, letter._replace(record=letter.record._replace(value=self._values[place]))
 
     def refusal(self, letter: Letter) -> str | None:
         """Why the letter cannot be replayed."""
         if letter.call is not None:
-            return "a call failed, and not a record"
+            return "it is about a call, not a record"
         if letter.cut is not None:
             return "the record was cut"
         if self._to is None and letter.source is None:
@@ -73,22 +91,20 @@ class _Outgoing(NamedTuple):
     refused: Counter[str]
 
 
-def plan_replay(
-    log: Log, topic: Topic, selection: Selection, to: str | None = None, *, again: bool = False
-) -> Replayed:
+def plan_replay(log: Log, topic: Topic, selection: Selection, targets: Targets, *, again: bool = False) -> Replayed:
     """What a replay would do now."""
-    targets, planned = Targets(log, to), Replayed(Counter(), Counter())
+    planned = Replayed(Counter(), Counter())
     for found in find(log, topic, selection, read_done(log, topic), again=again):
         _count(planned, _outgoing(found, targets))
     return planned
 
 
-def replay(log: Log, topic: Topic, selection: Selection, to: str | None = None, *, again: bool = False) -> Replayed:
+def replay(log: Log, topic: Topic, selection: Selection, targets: Targets, *, again: bool = False) -> Replayed:
     """Write the records of the letters again, and remember in the same transaction that they were replayed.
 
     If it is interrupted at any moment, it can be called again: it goes on, and writes no record twice.
     """
-    targets, replayed = Targets(log, to), Replayed(Counter(), Counter())
+    replayed = Replayed(Counter(), Counter())
     remembered = done_partition(log, topic)
     with _alone(log, topic) as member:
         done = read_done(log, topic, settled=True)
@@ -107,7 +123,7 @@ def replay(log: Log, topic: Topic, selection: Selection, to: str | None = None, 
 
 def _outgoing(found: Found, targets: Targets) -> _Outgoing:
     outgoing = _Outgoing([], defaultdict(list), Counter())
-    for offset, letter in found.letters():
+    for offset, letter in targets.letters(found):
         if (refusal := targets.refusal(letter)) is not None:
             outgoing.refused[refusal] += 1
         else:
@@ -169,6 +185,6 @@ def _commit(member: Member, partition: TopicPartition, position: int) -> None:
     else:
         member.abort()
     raise LogError(
-        f"dead letters of {partition} were not replayed: {result.reason}; run the same command again: it goes on with "
-        "those that are left"
+        f"dead letters of {partition} were not replayed: {result.reason}; run the same command again: it "
+        "continues with the remaining letters"
     )

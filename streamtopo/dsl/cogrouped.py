@@ -58,12 +58,10 @@ class CogroupedKStream(Generic[K, V]):
         check_function("cogroup", ADDER, adder, returns="row")
         first = self.parts[0].grouped.stream
         if grouped.stream.graph is not first.graph:
-            raise TopologyError(
-                f'"{first.node}" and "{grouped.stream.node}" come from different builders; use one builder'
-            )
+            raise TopologyError(f"{first!r} and {grouped.stream!r} come from different builders; use one builder")
         if grouped.stream.key != first.key:
             raise TopologyError(
-                f'"{first.node}" has keys of type {first.key.name} and "{grouped.stream.node}" of '
+                f"{first!r} has keys of type {first.key.name} and {grouped.stream!r} of "
                 f"{grouped.stream.key.name}, so equal keys would not meet; declare the same with key=…"
             )
         return replace(self, parts=(*self.parts, GroupAndAdder(grouped, adder)))

@@ -318,13 +318,13 @@ class KStream(StreamJoins[K, V]):
         """The records of both streams. The order within each is kept."""
         if not isinstance(other, KStream):
             raise TopologyError(
-                f'"{self.node}" cannot be merged with {other!r:.80}; a stream can only be merged with a stream; '
+                f"{self!r} cannot be merged with {other!r:.80}; a stream can only be merged with a stream; "
                 "convert a table with to_stream()"
             )
         self.check_same_builder(other)
         if (self.key, self.value) != (other.key, other.value):
             raise TopologyError(
-                f'"{self.node}" and "{other.node}" are merged, but have records of different types: '
+                f"{self!r} and {other!r} are merged, but have records of different types: "
                 f"{self.key.name}/{self.value.name} and {other.key.name}/{other.value.name}"
             )
         node = self.graph.name("KSTREAM-MERGE-", name)
@@ -583,7 +583,7 @@ class KStream(StreamJoins[K, V]):
 
     def check_same_builder(self, other: KStream | KTable) -> None:
         if other.graph is not self.graph:
-            raise TopologyError(f'"{self.node}" and "{other.node}" come from different builders; use one builder')
+            raise TopologyError(f"{self!r} and {other!r} come from different builders; use one builder")
 
 
 def _numbered(predicates: Sequence[Callable[[K, V], object]]) -> dict[str, Callable[[K, V], object]]:

@@ -358,11 +358,11 @@ class KTable(Generic[TK, V]):
     def _check_same_builder(self, other: KTable) -> None:
         if not isinstance(other, KTable):
             raise TopologyError(
-                f'"{self.node}" cannot be joined with {other!r:.80}; a table can only be joined with a table; '
+                f"{self!r} cannot be joined with {other!r:.80}; a table can only be joined with a table; "
                 "convert a stream with to_table(), or join the stream with this table"
             )
         if other.graph is not self.graph:
-            raise TopologyError(f'"{self.node}" and "{other.node}" come from different builders; use one builder')
+            raise TopologyError(f"{self!r} and {other!r} come from different builders; use one builder")
 
 
 def _check_joiner(

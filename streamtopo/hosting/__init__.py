@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamtopo.engine.loading import Described, topology_of
 from streamtopo.errors import ConfigError
+from streamtopo.hints import hinted
 from streamtopo.logs import Log
 from streamtopo.logs.opening import DEFAULT, shown_log
 from streamtopo.settings.config import WorkerConfig, config_of
@@ -27,6 +28,7 @@ STATE = "streamtopo"
 """Name of the app in the state of an ASGI application."""
 
 
+@hinted
 class Host:
     """Context manager: `with` gives an `App`, `async with` an `AsyncApp`, a new one each time."""
 

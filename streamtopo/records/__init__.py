@@ -297,6 +297,8 @@ def concatenate(chunks: Sequence[Chunk]) -> Chunk:
 def check_timestamp(time: Any, what: str) -> None:
     if type(time) is not int or time >= 1 << 63:
         hint = ": round(time.timestamp() * 1000)" if isinstance(time, datetime) else ""
+        if isinstance(time, str):
+            hint = "; for text, give a function: timestamp=lambda key, value: round(parsed(value).timestamp() * 1000)"
         raise StreamtopoError(
             f"{what} {time!r} as a timestamp; it must be milliseconds, as an int of at most 63 bits{hint}"
         )

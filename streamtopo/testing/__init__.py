@@ -115,7 +115,7 @@ class Driver:
     ) -> None:
         """Write one record, encoded as the topology declares the topic, and process it completely."""
         time = self.wall_clock_ms if timestamp is None else timestamp
-        self.send_all([DriverRecord(topic, key, value, time, -1 if partition is None else partition, headers)])
+        self.send_all([DriverRecord(topic, key, value, time, partition, headers)])
 
     def send_all(self, records: Iterable[DriverRecord]) -> None:
         """Write all records before any is processed; then timestamps decide the order between topics."""
@@ -128,7 +128,7 @@ class Driver:
     ) -> None:
         """Write raw bytes, for example a broken record of another program."""
         self._topics.check_read(topic)
-        self._append(topic, key, value, self.wall_clock_ms if timestamp is None else timestamp, (), -1)
+        self._append(topic, key, value, self.wall_clock_ms if timestamp is None else timestamp, (), None)
         self.run()
 
     def advance(self, *, wall_clock_ms: int) -> None:
@@ -206,7 +206,7 @@ class Driver:
         value: bytes | None,
         timestamp: int,
         headers: Headers,
-        partition: int,
+        partition: int | None,
     ) -> None:
         self._append_at(*self._topics.place(DriverRecord(topic, key, value, timestamp, partition, headers)))
 

@@ -19,7 +19,8 @@ from streamtopo.windows import Windowed
 def store_of(workers: Sequence[Worker], topology: Topology, name: str, now: Callable[[], int]) -> DriverStore:
     if name not in topology.stores:
         known = ", ".join(sorted(topology.stores)) or "none"
-        raise StreamtopoError(f'there is no store "{name}"; this topology has {known}')
+        hint = '; give yours a name, as in count(name="counts")' if "-STATE-STORE-" in known else ""
+        raise StreamtopoError(f'there is no store "{name}"; this topology has {known}{hint}')
 
     def views() -> list[StoreView]:
         if name in topology.global_stores:

@@ -23,7 +23,8 @@ class DriverRecord(NamedTuple):
     key: Any
     value: Any
     timestamp: int
-    partition: int = 0
+    partition: int | None = None
+    """None: that of the key, when it is sent. A record that is read has one."""
     headers: Headers = ()
 
 
@@ -41,7 +42,7 @@ class DriverTopics:
                 self._create(topic)
 
     def encode(self, record: DriverRecord) -> tuple[TopicPartition, Columns]:
-        """Where it goes, and its bytes. A negative partition means that of the key."""
+        """Where it goes, and its bytes."""
         self.check_read(record.topic)
         key, value = self._serdes_of(record.topic)
         key_bytes, value_bytes = key.encode_column([record.key])[0], value.encode_column([record.value])[0]
@@ -51,7 +52,7 @@ class DriverTopics:
         """The same for a record of bytes."""
         topic, key, value, timestamp, partition, headers = record
         self._create(topic)
-        if partition < 0:
+        if partition is None or partition < 0:
             (inner,) = self._serdes_of(topic)[0].inner_keys([key])
             partition = partition_of(inner, self._log.topics()[topic].partitions)
         return TopicPartition(topic, partition), Columns([key], [value], [timestamp], [headers] if headers else None)

@@ -276,6 +276,11 @@ def _placed(node: Node) -> Node:
 
 
 def _check_sink(sink: SinkNode) -> None:
+    if not isinstance(sink.topic, str) and not callable(sink.topic):
+        raise TopologyError(
+            f'sink "{sink.name}" is given {sink.topic!r:.80} as its topic; give one name, or a function of '
+            "(key, value, context) that returns one"
+        )
     if callable(sink.topic):
         check_function(f'sink "{sink.name}"', "topic(key, value, context)", sink.topic)
     if sink.partitioner is not None:

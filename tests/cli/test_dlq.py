@@ -187,12 +187,48 @@ def test_by_the_place_of_the_record_and_to_another_topic(run: Run, letters: Log)
     assert written(letters) == []
 
 
+def test_corrected_values_are_replayed_once(run: Run, letters: Log, folder: Path) -> None:
+    lines = [json.loads(line) for line in run("dlq", "export", "orders", "--node", "to-cents").stdout.splitlines()]
+    assert [(line["key"], line["value"]) for line in lines] == [("k0", 0), ("k1", 1), ("k2", 2)]
+    corrected = [json.dumps({**line, "value": 5 * line["value"]}) for line in lines[1:]]
+    (folder / "corrected.jsonl").write_text("\n".join(corrected))
+    replayed = run("dlq", "replay", "orders", "--values", "corrected.jsonl")
+    assert replayed.stdout == "amounts\t2\n"
+    assert [(key, int.from_bytes(value, "big")) for _, key, value, _, _ in written(letters)] == [
+        (b"k1", 5),
+        (b"k2", 10),
+    ]
+    assert written(letters)[1][4] == TRACE
+    again = run("dlq", "replay", "orders", "--values", "corrected.jsonl").stderr
+    assert again.startswith("2 letters of the file not found: replayed before")
+    assert len(written(letters)) == 2
+    assert places(run) == ["1/0", "0/0"]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('{"partition": 0, "offset": 1, "source": {"topic": "amounts"}, "value": "x"}', "the value does not fit"),
+        ('{"partition": 0, "offset": 1, "value": 1}', "there is no 'source'; give lines of streamtopo dlq export"),
+        ("k1:5", "expected a {"),
+    ],
+)
+def test_a_value_that_does_not_fit_replays_nothing(run: Run, letters: Log, folder: Path, line: str, said: str) -> None:
+    first = run("dlq", "export", "orders").stdout.splitlines()[0]
+    (folder / "corrected.jsonl").write_text(f"{first}\n{line}\n")
+    result = run("dlq", "replay", "orders", "--values", "corrected.jsonl")
+    assert result.exit_code == 1
+    assert "line 2: " in result.stderr
+    assert said in result.stderr
+    assert written(letters) == []
+
+
 def test_letters_that_cannot_be_replayed_stay(run: Run, letters: Log) -> None:
     write_letters(letters, failure(1, CUT="2000000"), failure(2, topic="gone"), failure(3, CALL="a punctuation"))
     result = run("dlq", "replay", "orders")
     assert result.exit_code == 0
     assert sorted(result.stderr.splitlines()) == [
-        "1 letter cannot be replayed: a call failed, and not a record",
+        "1 letter cannot be replayed: it is about a call, not a record",
         "1 letter cannot be replayed: the record was cut",
         '1 letter cannot be replayed: there is no topic "gone" (create it, or give --to)',
         "dlq.orders: 4 dead letters replayed",

@@ -10,7 +10,7 @@ import pytest
 from streamtopo.dead_letters import replaying
 from streamtopo.dead_letters.done import Offsets, ranges_of
 from streamtopo.dead_letters.listing import list_letters
-from streamtopo.dead_letters.replaying import replay
+from streamtopo.dead_letters.replaying import Targets, replay
 from streamtopo.dead_letters.selection import Selection
 from streamtopo.errors import LogError
 from streamtopo.logs import Topic
@@ -35,15 +35,15 @@ def test_one_replay_runs_at_a_time(log: MemoryLog, monkeypatch: pytest.MonkeyPat
     other = log.join("dlq.orders.done", [(LETTERS,)])
     other.assignment()
     with pytest.raises(LogError, match=r'another replay of the dead letters in "dlq\.orders" is running'):
-        replay(log, log.topics()[LETTERS], ALL)
+        replay(log, log.topics()[LETTERS], ALL, Targets(log))
     other.leave()
-    assert replay(log, log.topics()[LETTERS], ALL).to == Counter({"amounts": 4})
+    assert replay(log, log.topics()[LETTERS], ALL, Targets(log)).to == Counter({"amounts": 4})
 
 
 def test_letters_that_come_during_a_replay_are_left_to_the_next_one(log: MemoryLog) -> None:
     """Here the replayed records are such letters themselves: they have no source any more."""
     topic = log.topics()[LETTERS]
-    assert replay(log, topic, ALL, to=LETTERS).to == Counter({LETTERS: 4})
+    assert replay(log, topic, ALL, Targets(log, LETTERS)).to == Counter({LETTERS: 4})
     assert list_letters(log, topic, ALL, 0).letters == 4
 
 

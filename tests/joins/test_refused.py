@@ -19,6 +19,8 @@ WRONG: dict[str, Callable[[StreamsBuilder, Any, Any], Any]] = {
     "keys are str and int": lambda b, left, _: left.join(b.stream("x", key=int), plus, within=1),
     "keys are str and bytes": lambda b, left, _: left.join(b.table("x"), plus),
     "has no option within": lambda _, left, right: left.join(right.to_table(), plus, within=5),
+    "give the time by its name: within='5s'": lambda _, left, right: left.join(right, plus, "5s"),
+    "of wrong, test_refused.py:": lambda _, left, right: left.join(right, plus),
     "has no option withn": lambda _, left, right: left.join(right, plus, withn=5),
     "takes a joiner": lambda _, left, right: left.join(right, within=5),
     "join by another key, read a small table with builder.global_table": lambda _, left, right: left.join(

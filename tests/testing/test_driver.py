@@ -85,3 +85,13 @@ def test_the_size_of_the_cache_is_given_as_for_a_worker(cache: int | str) -> Non
     assert driver.read("counts") == [("a", 3)]
     with pytest.raises(ConfigError, match="'1 mega' is not a size"):
         Driver(builder, cache="1 mega")
+
+
+def test_a_record_without_a_partition_goes_to_that_of_its_key() -> None:
+    builder = StreamsBuilder("counting")
+    builder.stream("words", key=str, value=str).group_by_key().count(name="counts")
+    driver = Driver(builder, partitions=4)
+    driver.send_all(DriverRecord("words", key, "", 0) for key in "abcdefgh")
+    for key in "abcdefgh":
+        driver.send("words", "", key=key)
+    assert set(driver.store("counts").all()) == {(key, 2) for key in "abcdefgh"}

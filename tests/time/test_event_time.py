@@ -46,9 +46,19 @@ def send_rows(cluster: Cluster, name: str, random: Random, way: str) -> None:
             cluster.send("rows", second, key=user, timestamp=second * 1000, at=at)
 
 
+@pytest.mark.parametrize("seed", [5081, 6013])
+def test_a_task_that_has_still_windows_to_close_has_not_caught_up(seed: int) -> None:
+    """It said so between the closing of its first windows and that of those below, and its last rows came late."""
+    run("closed three times", seed)
+
+
 @pytest.mark.parametrize("seed", seeds(8))
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_what_is_in_time_stays_in_time(name: str, seed: int) -> None:
+    run(name, seed)
+
+
+def run(name: str, seed: int) -> None:
     random = Random(f"{name} {seed}")
     partitions, way = random.choice([2, 3, 4, 8] if PROGRAMS[name].several else [1, 2, 3, 4, 8]), random.choice(WAYS)
     ours = events(random, "in", partitions, way) if "in" in PROGRAMS[name].topics else []

@@ -47,10 +47,13 @@ class Letters(NamedTuple):
 
     def types(self, letter: Letter) -> DeclaredTypes:
         """Those of its source."""
-        if self.topology is None or letter.source is None:
+        return DeclaredTypes() if letter.source is None else self.types_of(letter.source.topic)
+
+    def types_of(self, source: str) -> DeclaredTypes:
+        if self.topology is None:
             return DeclaredTypes()
         try:
-            return declared_types(self.topology, letter.source.topic)
+            return declared_types(self.topology, source)
         except TopologyError:  # it does not read this topic, or not any more
             return DeclaredTypes()
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from streamtopo.cli.shared.declared_types import DeclaredTypes
-from streamtopo.cli.shared.record_json import TopicRecord, to_line
+from streamtopo.cli.shared.record_json import TopicRecord, members_of, to_line, value_of
 from streamtopo.cli.shared.record_text import bytes_to_text
 from streamtopo.cli.shared.tables import NONE, json_text, printable
 from streamtopo.dead_letters.finding import PlacedLetter
 from streamtopo.dead_letters.letters import Letter
 from streamtopo.dead_letters.listing import Count
+from streamtopo.dead_letters.selection import Place
 from streamtopo.engine.compatibility.lineage import is_numbered
+from streamtopo.errors import SerdeError
 from streamtopo.settings.times import time_text
 
 _LONGEST = 100
@@ -30,6 +32,27 @@ def letter_to_json(placed: PlacedLetter, types: DeclaredTypes, *, whole: bool) -
     if not whole:
         del about["stacktrace"]
     return f"{record[:-1]},{json_text(about)[1:]}"
+
+
+def values_of(lines: Iterable[bytes], types: Callable[[str], DeclaredTypes]) -> dict[Place, bytes | None]:
+    """The values in lines of `letter_to_json`, which somebody has edited; `types` are those of a source."""
+    values: dict[Place, bytes | None] = {}
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            members = members_of(line.decode())
+            place = Place(int(members["partition"].value), int(members["offset"].value))
+            source = (members["source"].value or {}).get("topic", "")
+            value = value_of(members, types(source).value)
+        except KeyError as error:
+            raise SerdeError(f"line {number}: there is no {error}; give lines of streamtopo dlq export") from None
+        except (SerdeError, ValueError, TypeError, AttributeError) as error:
+            raise SerdeError(f"line {number}: {error}. Nothing was replayed") from None
+        if place in values:
+            raise SerdeError(f"line {number}: letter {place} is in an earlier line, too. Nothing was replayed")
+        values[place] = value
+    return values
 
 
 def letter_to_row(placed: PlacedLetter, types: DeclaredTypes) -> dict[str, Any]:

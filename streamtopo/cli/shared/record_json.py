@@ -143,6 +143,11 @@ def from_line(line: bytes, now: int, types: DeclaredTypes = UNDECLARED) -> Topic
         raise SerdeError(f"not a JSON object: {error}") from None
 
 
+def value_of(members: dict[str, JsonMember], declared: DeclaredType) -> bytes | None:
+    """The bytes of the value, in the type that is declared for it."""
+    return _bytes_of("value", members["value"], members.get("encoding", NULL).value, declared)
+
+
 def _check_names(members: dict[str, JsonMember]) -> None:
     hint = "without --json a whole line is the value"
     for name in members:

@@ -52,7 +52,7 @@ def join_streams(
     this: KStream, other: KStream, joiner: Callable[..., Any], how: How, options: StreamJoinOptions
 ) -> KStream:
     check_keys(this, other)
-    window, name, store = join_window(this.node, options), options.get("name"), options.get("store")
+    window, name, store = join_window(this, options), options.get("name"), options.get("store")
     graph = this.graph
     left = repartitioned(this, name and f"{name}-left")
     right = repartitioned(other, name and f"{name}-right")
@@ -83,17 +83,17 @@ def join_streams(
 def check_keys(stream: KStream, other: KStream | KTable) -> None:
     if stream.key != other.key:
         raise TopologyError(
-            f'"{stream.node}" and "{other.node}" are joined by key, but their keys are {stream.key.name} and '
+            f"{stream!r} and {other!r} are joined by key, but their keys are {stream.key.name} and "
             f"{other.key.name}; declare the same type for both"
         )
 
 
-def join_window(node: str, options: StreamJoin) -> JoinWindow:
+def join_window(stream: KStream, options: StreamJoin) -> JoinWindow:
     within = options.get("within")
     before, after = options.get("before", within), options.get("after", within)
     if before is None or after is None:
         raise TopologyError(
-            f'the join of "{node}" with a stream needs to know which times match; '
+            f"the join of {stream!r} with a stream needs to know which times match; "
             'give within="10s", or before= and after='
         )
     names = ("within", "within") if within is not None else ("before", "after")
@@ -101,7 +101,7 @@ def join_window(node: str, options: StreamJoin) -> JoinWindow:
     window = JoinWindow(*(described_milliseconds(span, f"{name}=") for name, span in spans))
     if window.before + window.after < 0 or window.grace < 0:
         raise TopologyError(
-            f'the window of the join of "{node}" ends before it begins: before {window.before} ms, after '
+            f"the window of the join of {stream!r} ends before it begins: before {window.before} ms, after "
             f"{window.after} ms, grace {window.grace} ms; before + after, and grace, must be 0 or more"
         )
     return window

@@ -254,14 +254,14 @@ def _joined(
 ) -> KStream:
     join = _join_with(other)
     if join is None or (how == "outer" and join.what != "stream"):
-        raise TopologyError(
-            f'"{stream.node}" cannot be {how}-joined with {other!r:.80}; join it with a stream or a table'
-        )
+        raise TopologyError(f"{stream!r} cannot be {how}-joined with {other!r:.80}; join it with a stream or a table")
     stream.check_same_builder(other)
     if len(functions) != join.number or not all(map(callable, functions)):
         hint = OTHER_KEY if len(functions) > join.number else ""
+        if join.what == "stream" and len(functions) == 2 and not callable(functions[1]):
+            hint = f"; give the time by its name: within={functions[1]!r}"
         raise TopologyError(
-            f'the join of "{stream.node}" with a {join.what} takes {join.functions}, not {functions!r:.80}{hint}'
+            f"the join of {stream!r} with a {join.what} takes {join.functions}, not {functions!r:.80}{hint}"
         )
     with_key = options.get("with_key", False)
     method = "join" if how == "inner" else f"{how}_join"
@@ -269,9 +269,7 @@ def _joined(
     for key in functions[:-1]:
         check_function(method, "key(key, value)", key)
     if unknown := options.keys() - join.options.__annotations__.keys():
-        raise TopologyError(
-            f'the join of "{stream.node}" with a {join.what} has no option {", ".join(sorted(unknown))}'
-        )
+        raise TopologyError(f"the join of {stream!r} with a {join.what} has no option {', '.join(sorted(unknown))}")
     return join.build(stream, other, *functions, how, options)
 
 
@@ -295,7 +293,11 @@ def _join_with(other: object) -> _Join | None:
             return _Join("table", join_stream_table, TableJoinOptions, "a joiner", 1)
         case GlobalKTable():
             return _Join(
-                "global table", join_stream_global, GlobalJoinOptions, "a function that gives the key, and a joiner", 2
+                "global table",
+                join_stream_global,
+                GlobalJoinOptions,
+                "a function that gives the key, and a joiner",
+                2,
             )
         case _:
             return None

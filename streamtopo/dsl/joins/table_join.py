@@ -33,7 +33,7 @@ def join_tables(
 ) -> KTable:
     if left.key != right.key:
         raise TopologyError(
-            f'"{left.node}" and "{right.node}" are joined, but have keys of different types: '
+            f"{left!r} and {right!r} are joined, but have keys of different types: "
             f"{left.key.name} and {right.key.name}; join by a foreign_key=…, or declare the same key="
         )
     graph = left.graph

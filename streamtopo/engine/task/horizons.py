@@ -239,6 +239,11 @@ class Horizons:
         """Whether a horizon moves: by what origins announced, or because some have been silent for so long."""
         for horizon in self._horizons.values():
             horizon.age(now, written_until)
+        return self.pending
+
+    @property
+    def pending(self) -> bool:
+        """Whether a horizon is to move, or clocks have still to follow: rows may come of it."""
         return self.left_behind or any(horizon.moves for horizon in self._horizons.values())
 
     @property

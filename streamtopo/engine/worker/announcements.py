@@ -75,13 +75,13 @@ class Announcements:
                     yield (task, topic), now
 
     def _announcement(self, task: Task, sinks: Sequence[SinkNode], ends: Ends, before: int) -> Announcement:
-        """The time never goes back, although horizons may.
+        """The time never goes back, although horizons may. A task that still has clocks to move has not caught up.
 
         In a join by foreign key, tasks read each other's marks. Without this, each could be unread news for the other
         for ever, as long as the clock stands still.
         """
         time = max(before, min(_time(task, sink.name) for sink in sinks))
-        caught_up = not any(_held_back(task, sink.name, before) for sink in sinks)
+        caught_up = not task.horizons.pending and not any(_held_back(task, sink.name, before) for sink in sinks)
         inputs = [one for sink in sinks for one in _inputs_above(task, sink.name)]
         return Announcement(task.id, time, caught_up and all(self._caught_up(one, ends) for one in inputs))
 

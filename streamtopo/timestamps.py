@@ -80,7 +80,7 @@ class Timestamp:
             if time < 0 and self.invalid == "fail":
                 raise StreamtopoError(f'the timestamp {time} is negative; give invalid="skip" to skip such records')
             if time < 0 and partition < 0:
-                raise StreamtopoError(f"the timestamp {time} is negative, and no record before it has a time to take")
+                raise StreamtopoError(f"the timestamp {time} is negative, and no earlier record has a time")
             if partition < time <= bound:
                 partition = time
             yield partition if time < 0 else time

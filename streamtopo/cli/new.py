@@ -41,7 +41,7 @@ builder = StreamsBuilder("$name")
 topology = builder.build()
 '''
 
-TEST = '''"""The application on the real engine, in memory; time is an input."""
+TEST = '''"""Tests of the application on the real engine, in memory."""
 
 from $name import Order, topology
 from streamtopo.testing import Driver
@@ -89,15 +89,15 @@ README = """# $name
 
 Adds up the orders of each customer: [$name.py]($name.py), with its tests in [test_$name.py](test_$name.py).
 
-Install what it needs, also for its tests: `pip install -e '.[dev]'`.
+Install it, with what its tests need: `pip install -e '.[dev]'`.
 
-Run it; it creates its topics and its state in `.streamtopo`:
+Run it. It creates its topics and its state in `.streamtopo`:
 
 ```sh
 streamtopo worker $name
 ```
 
-In another terminal, send orders, and ask for the total:
+In another terminal, send orders, and query the total:
 
 ```sh
 echo '{"customer": "ann", "amount": 20}' | streamtopo produce orders --app $name
@@ -111,8 +111,8 @@ Run the tests:
 pytest
 ```
 
-On Kafka, it is the same program (`pip install 'streamtopo[kafka,spark]'`). `streamtopo broker up` starts a cluster for
-development, and prints what to set. It needs Java 17, and pyspark for the download.
+The same program runs on Kafka (`pip install 'streamtopo[kafka,spark]'`). `streamtopo broker up` starts a cluster for
+development, and prints the variable to set. It needs Java 17, and pyspark for the download.
 """
 
 FILES = {"{}.py": APP, "test_{}.py": TEST, "pyproject.toml": PYPROJECT, "README.md": README}

@@ -117,7 +117,7 @@ def _nothing_found(store_query: Query, key: str | None, bounded: bool) -> str:
 
 def _check_versions(spec: StoreSpec) -> None:
     if spec.kind is not Kind.VERSIONED:
-        instead = "--from and --to show its windows at a time" if spec.timed else "without it, the row of now is shown"
+        instead = "--from and --to show its windows at a time" if spec.timed else "without it, the current row is shown"
         raise click.UsageError(f'store "{spec.name}" keeps no versions, so --as-of cannot be used; {instead}')
 
 

@@ -61,7 +61,7 @@ class Targets:
     def refusal(self, letter: Letter) -> str | None:
         """Why the letter cannot be replayed."""
         if letter.call is not None:
-            return "a call failed, and not a record"
+            return "it is about a call, not a record"
         if letter.cut is not None:
             return "the record was cut"
         if self._to is None and letter.source is None:
@@ -185,6 +185,6 @@ def _commit(member: Member, partition: TopicPartition, position: int) -> None:
     else:
         member.abort()
     raise LogError(
-        f"dead letters of {partition} were not replayed: {result.reason}; run the same command again: it goes on with "
-        "those that are left"
+        f"dead letters of {partition} were not replayed: {result.reason}; run the same command again: it "
+        "continues with the remaining letters"
     )

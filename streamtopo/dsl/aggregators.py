@@ -40,11 +40,11 @@ def check_ready_made(value: SerdeLike | None, *functions: Callable[..., Any]) ->
     """A ready-made aggregator brings its functions and the type of its rows."""
     if value is not None:
         raise TopologyError(
-            "aggregate takes no value= beside a ready-made aggregator, which has the type of its rows itself; "
+            "aggregate takes no value= with a ready-made aggregator, which has its own type of rows; "
             "give value= to the aggregator: aggregate(top_k(3, value=list[float]))"
         )
     if any(function is not not_given for function in functions):
-        raise TopologyError("aggregate takes no functions beside a ready-made aggregator, which brings them itself")
+        raise TopologyError("aggregate takes no functions with a ready-made aggregator, which has its own")
 
 
 def check_aggregation(init: Callable[[], Any], **functions: Callable[..., Any]) -> None:

@@ -333,7 +333,7 @@ def windowed(
         raise TopologyError(f'emit={emit!r} is not known; give "on_update" or "on_close"')
     check_windows(windows)
     if windows.after_end is None and emit == "on_close":
-        raise TopologyError('unlimited windows never close, so emit="on_close" would forward nothing; leave it out')
+        raise TopologyError('unlimited windows never close, so emit="on_close" would send nothing; leave it out')
     kind = SessionWindowedKStream if isinstance(windows, SessionWindows) else TimeWindowedKStream
     return kind(grouped, windows, emit, on_late)
 

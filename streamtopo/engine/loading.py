@@ -88,7 +88,8 @@ def _imported(name: str) -> ModuleType:
     except (Exception, SystemExit) as error:
         if _is_missing(name, error):
             raise TopologyError(
-                f'there is no module "{name}"; run from the folder that holds it (this is {Path.cwd()}), or give a path'
+                f'there is no module "{name}"; run from the folder that contains it (this is {Path.cwd()}), or give a '
+                "path"
             ) from None
         raise TopologyError(f'importing "{name}" failed: {type(error).__name__}: {error}') from error
 
@@ -130,9 +131,7 @@ def _made(name: str, function: Callable[..., Any]) -> Described:
         return made
     if hasattr(made, "__await__"):
         made.close()
-        raise TopologyError(
-            f'"{name}" is a coroutine function; write it with def, because it describes and does not wait'
-        )
+        raise TopologyError(f'"{name}" is a coroutine function; write it with def, because it must not wait')
     raise TopologyError(
         f'"{name}" returned {made!r:.80}; let it return the topology (return builder.build()) or the builder'
     )

@@ -12,7 +12,7 @@ from streamtopo.errors import StepError
 
 logger = logging.getLogger("streamtopo")
 
-_ENGINE = ("streamtopo", "confluent_kafka")
+_ENGINE = ("streamtopo", "confluent_kafka", "py4j", "pyspark")
 """Packages whose frames say nothing about the user's program."""
 _STANDARD_LIBRARY = os.path.dirname(os.__file__)
 _INSTALLED = f"{os.sep}site-packages{os.sep}"

@@ -84,7 +84,7 @@ def retry(attempts: int, *, backoff: Duration = "100ms", then: AnswerLike = "fai
     """
     last = answer_of(then)
     if isinstance(last, Retry):
-        raise ConfigError("after the last attempt follows fail, skip or dead_letter, not another retry")
+        raise ConfigError("then= of retry is fail, skip or dead_letter, not another retry")
     return Retry(attempts, milliseconds(backoff), last)
 
 

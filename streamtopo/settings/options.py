@@ -49,7 +49,7 @@ class Option:
             return self.none
         if callable(value):
             raise ConfigError(
-                f"{value!r:.80} is a function, which other processes cannot be given; declare it in the app"
+                f"{value!r:.80} is a function, which cannot be sent to other processes; declare it in the app"
             )
         return value.value if isinstance(value, Enum) else f"{value}{self.unit}"
 

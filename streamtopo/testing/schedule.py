@@ -170,7 +170,7 @@ class Schedule:
         self._machines.leave(process)
 
     def _evict(self, process: Process) -> None:
-        self._tell(process, "was declared dead, but lives")
+        self._tell(process, "was declared dead, but is alive")
         process.member.evict()
 
     def _lose_answer(self, process: Process) -> None:

@@ -223,7 +223,7 @@ class _Handlers:
             else:
                 response = JSON(answer(stores.local, stores.plan(), question))
         except (ValueError, KeyError, TypeError) as error:
-            return JSON({"error": f"not a valid question of another process: {error!r}"}, 422)
+            return JSON({"error": f"not a valid query of another process: {error!r}"}, 422)
         if signed:
             response.headers[ANSWER_HEADER] = signed.sign_answer(header, bytes(response.body))
         return response

@@ -228,7 +228,7 @@ def test_letters_that_cannot_be_replayed_stay(run: Run, letters: Log) -> None:
     result = run("dlq", "replay", "orders")
     assert result.exit_code == 0
     assert sorted(result.stderr.splitlines()) == [
-        "1 letter cannot be replayed: a call failed, and not a record",
+        "1 letter cannot be replayed: it is about a call, not a record",
         "1 letter cannot be replayed: the record was cut",
         '1 letter cannot be replayed: there is no topic "gone" (create it, or give --to)',
         "dlq.orders: 4 dead letters replayed",

@@ -152,7 +152,7 @@ def test_a_changed_application_is_an_error_and_creates_no_files(
     for store in ("counts", "totals"):
         result = run("query", "counting", store, "key 1")
         assert result.exit_code == 1
-        assert "the topology no longer fits the state it left behind" in result.output
+        assert "the topology no longer fits its stored state" in result.output
         assert re.search(reason, result.output)
     assert [path for path in sorted(folder.rglob("*")) if path not in kept and "__pycache__" not in str(path)] == []
 
@@ -166,7 +166,7 @@ def test_a_new_store_is_an_error_and_creates_no_files(run: Run, log: EmbeddedLog
 
 @pytest.mark.parametrize(
     ("store", "instead"),
-    [("counts", "without it, the row of now is shown"), ("minutes", "--from and --to show its windows at a time")],
+    [("counts", "without it, the current row is shown"), ("minutes", "--from and --to show its windows at a time")],
 )
 def test_a_store_without_versions_has_no_row_as_of_a_time(run: Run, folder: Path, store: str, instead: str) -> None:
     (folder / "timed.py").write_text(_TIMED)

@@ -206,7 +206,7 @@ def test_a_killed_reset_must_be_repeated_before_a_worker_starts(run: Run, counte
     note = note_of(load_topology(APP))
     counted.write_note(note, unfinished(counted.note(note)))
     counted.delete(INTERNAL[0])
-    with pytest.raises(FingerprintError, match=r"reset: begun and not finished; let streamtopo reset end it"):
+    with pytest.raises(FingerprintError, match=r"reset: started and not finished; run streamtopo reset again"):
         work(counted)
     assert run("reset", APP).exit_code == 0
     work(counted)

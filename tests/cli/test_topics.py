@@ -35,7 +35,7 @@ def test_without_a_log_other_commands_fail(command: tuple[str, ...], run: Run, f
     result = run(*command)
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr.startswith(
-        f"Error: {NO_LOG}; start a worker, which makes it, or give another one with --log, or create it: "
+        f"Error: {NO_LOG}; start a worker, which creates it, or give another one with --log, or create it: "
         "streamtopo topics create"
     )
     assert list(folder.iterdir()) == []

@@ -108,7 +108,7 @@ def test_an_unusable_record_is_an_error_or_skipped(
     for _ in range(2):
         output = app.error()
         assert f"failed on in/0 offset 2: {reason}" in output
-        assert output.endswith('(on_error="dead_letter") to set such records aside, or with skip to drop them')
+        assert output.endswith('(on_error="dead_letter") to keep such records in a topic, or with skip to drop them')
         assert (got(log), got(log, "rows")) == ([b"A", b"B"], [b"b"])
     app.options = "dict(on_error='skip')"
     with app.running() as process:
@@ -165,7 +165,7 @@ def test_a_changed_topology_is_refused(app: App, log: EmbeddedLog) -> None:
     app.works_until(lambda: got(log, "rows") == [b"a"])
     app.value = "int"
     assert "go back to the version that wrote it; or start with --accept-changes" in (error := app.error())
-    assert "or give the new version an application id of its own" in error
+    assert "or give the new version another application id" in error
     app.value = "str"
     put(log, (b"k", b"b"))
     app.works_until(lambda: got(log, "rows") == [b"a", b"b"])

@@ -194,9 +194,9 @@ def test_a_warning_says_what_time_waits_for(caplog: pytest.LogCaptureFixture) ->
             assert caplog.messages == []
     first, again = caplog.messages
     assert first == (
-        f"time waits for {place(shop.there)}: not started, for 31 s; 2 tasks wait. It has never announced its time: "
-        "start its worker, or look at the log of the one that has it. Until it gets on, windows after it stay open. "
-        "Who has which partition, and its lag: streamtopo groups describe shop"
+        f"time waits for {place(shop.there)}: not started, for 31 s; 2 tasks wait. It has never announced a time: "
+        "start its worker, or look at the log of the worker that has it. Until it continues, windows after it stay "
+        "open. To see the worker and lag of each partition: streamtopo groups describe shop"
     )
     assert again.startswith(f"time waits for {place(shop.there)}: not started, for 6 min; 2 tasks wait. ")
 

@@ -90,7 +90,7 @@ def needs(log, *more, url, size=1): pass
 async def later(): pass
 """
 MISTAKES = {
-    "nowhere": 'no module "nowhere"; run from the folder that holds it',
+    "nowhere": 'no module "nowhere"; run from the folder that contains it',
     "app.nowhere": 'no module "app.nowhere"',
     "": 'no module ""',
     "./nowhere.py": 'no file or folder "nowhere.py"',

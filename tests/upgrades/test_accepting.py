@@ -152,7 +152,7 @@ def test_an_unfinished_reset_is_not_accepted(home: Home) -> None:
     home.run(both(counting))
     note = note_of(both(counting))
     home.log.write_note(note, unfinished(home.log.note(note)))
-    with pytest.raises(FingerprintError, match="let streamtopo reset end it"):
+    with pytest.raises(FingerprintError, match="run streamtopo reset again"):
         home.run(both(counting), accept_changes=True)
 
 
@@ -194,7 +194,9 @@ def test_stores_that_changed_places_are_found(home: Home, one: Any, two: Any) ->
     home.put("in", *TEN)
     home.put("other", *TEN[:3])
     home.run(both(first, second))
-    with pytest.raises(FingerprintError, match="generated names change places with the lines of a program") as refused:
+    with pytest.raises(
+        FingerprintError, match="generated names depend on the order of the lines in a program"
+    ) as refused:
         home.run(both(second, first))
     assert str(refused.value).count("  store KSTREAM-AGGREGATE-STATE-STORE-") == 2
     assert str(refused.value).count("  topic up-KSTREAM-AGGREGATE-STATE-STORE-") == 2
@@ -206,7 +208,7 @@ def test_a_store_whose_number_changed_is_named_with_its_new_name(home: Home) -> 
     home.put("in", *TEN)
     home.run(both(named("1", "in", by_value)))
     with pytest.raises(
-        FingerprintError, match=r"-0{9}2: .* -> gone, and store KSTREAM-\S* is made as it was: generated"
+        FingerprintError, match=r"-0{9}2: .* -> gone, and store KSTREAM-\S* is now what it was: generated"
     ):
         home.run(both(counting, named("1", "in", by_value)))
 

@@ -52,7 +52,7 @@ def test_an_old_state_continues_and_gets_new_fingerprints(home: Home, caplog: py
     closed = (f"closed Windowed(key='a', start={10 * HOUR}, end={11 * HOUR})", "5")
     assert closed in home.run(older())
     assert "is rebuilt from its changelog" not in caplog.text
-    with pytest.raises(FingerprintError, match="generated names change places"):
+    with pytest.raises(FingerprintError, match="generated names depend on the order"):
         home.run(older(order=-1))
 
 

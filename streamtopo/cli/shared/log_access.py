@@ -22,7 +22,7 @@ def opened_log(url: str, *, create: bool = False) -> Iterator[Log]:
     if not create and not log_exists(url):
         create_it = on_same_log(CREATE.format("NAME"), url)
         raise LogError(
-            f"{no_log_message(url)}; start a worker, which makes it, or give another one with --log, or create it: "
+            f"{no_log_message(url)}; start a worker, which creates it, or give another one with --log, or create it: "
             f"{create_it}"
         )
     with closing(open_log(url)) as log:

@@ -182,6 +182,6 @@ def _settings(context: click.Context, parameter: click.Parameter, given: Sequenc
     for text in given:
         name, equals, value = text.partition("=")
         if not (name.startswith("spark.") and equals):
-            raise click.BadParameter(f"{text!r} is no setting of Spark; give one such as spark.driver.memory=4g")
+            raise click.BadParameter(f"{text!r} is not a setting of Spark; give one such as spark.driver.memory=4g")
         found[name] = value
     return found

@@ -293,7 +293,11 @@ def _join_with(other: object) -> _Join | None:
             return _Join("table", join_stream_table, TableJoinOptions, "a joiner", 1)
         case GlobalKTable():
             return _Join(
-                "global table", join_stream_global, GlobalJoinOptions, "a function that gives the key, and a joiner", 2
+                "global table",
+                join_stream_global,
+                GlobalJoinOptions,
+                "a function that gives the key, and a joiner",
+                2,
             )
         case _:
             return None

@@ -21,12 +21,13 @@ _AGAIN = 300_000
 _LOOK = 1_000
 
 _NEXT: dict[Why, str] = {
-    "restoring": "This worker restores its stores, and will start it then",
-    "unread": "It had read all that there was, but now there are records that nobody reads: start its worker; if that "
-    "runs, look at its log, or give the application more workers",
-    "behind": "It has announced no progress since then: if its worker is not running, start it, else look at its log",
-    "not started": "It has never announced its time: start its worker, or look at the log of the one that has it",
-    "idle": "It is not known yet that it has nothing to read: look whether the log answers",
+    "restoring": "This worker restores the stores of the task, and then starts it",
+    "unread": "It had read everything, but now there are unread records: start its worker; if that worker "
+    "runs, look at its log, or start more workers",
+    "behind": "It has announced no progress since then: if its worker is not running, start it; if it runs, look at "
+    "its log",
+    "not started": "It has never announced a time: start its worker, or look at the log of the worker that has it",
+    "idle": "It is not known yet whether it has records to read: check that the log answers",
 }
 
 
@@ -93,8 +94,8 @@ class HeldBackTime:
             if shown - one.since >= self._patience and now - self._warned_at.get(one.task, now - _AGAIN) >= _AGAIN:
                 self._warned_at[one.task] = now
                 logger.warning(
-                    "%s. %s. Until it gets on, windows after it stay open. Who has which partition, and its lag: "
-                    "streamtopo groups describe %s",
+                    "%s. %s. Until it continues, windows after it stay open. To see the worker and lag of each "
+                    "partition: streamtopo groups describe %s",
                     one.in_words(shown),
                     _NEXT[one.why],
                     self._application,

@@ -34,8 +34,8 @@ FingerprintEntry = Mapping[str, Any]
 """What must not change in a store or an internal topic. Stateless nodes leave nothing behind."""
 TOPIC, STORE = "topic ", "store "
 _RESET = "reset"
-_UNFINISHED = "begun and not finished; let streamtopo reset end it"
-_GENERATED = "generated names change places with the lines of a program; put the lines back in their order"
+_UNFINISHED = "started and not finished; run streamtopo reset again"
+_GENERATED = "generated names depend on the order of the lines in a program; restore the old order"
 _AGGREGATORS = (
     "; older versions gave ready aggregators float or dict where the program gives no type: "
     "with sum(value=float) or first(value=dict) their rows are kept"
@@ -145,19 +145,17 @@ class TopologyChanges:
     def error(self) -> FingerprintError:
         broken = [f"  {name}: {reason}" for name, reasons in sorted(self.refused.items()) for reason in reasons]
         return FingerprintError(
-            "the topology no longer fits the state it left behind:\n" + "\n".join(broken) + "\n"
+            "the topology no longer fits its stored state:\n" + "\n".join(broken) + "\n"
             "go back to the version that wrote it; or start with --accept-changes to delete the state of these stores "
-            "and the records in these topics, so that they begin empty, and everything else is kept; or give the new "
-            "version an application id of its own: it computes everything again, and leaves this state alone "
-            "(streamtopo reset does so with the same id, and deletes this state)"
+            "and the records in these topics, so that they start empty, and everything else is kept; or give the new "
+            "version another application id: it computes everything again, and does not change this state "
+            "(streamtopo reset does this with the same id, and deletes this state)"
         )
 
 
 def compare(before: Mapping[str, FingerprintEntry], now: Mapping[str, FingerprintEntry]) -> TopologyChanges:
     if _RESET in before:
-        raise FingerprintError(
-            f"the state that the topology left behind must be deleted first: {_RESET}: {_UNFINISHED}"
-        )
+        raise FingerprintError(f"the old state of the topology must be deleted first: {_RESET}: {_UNFINISHED}")
     refused, news = {}, [name for name in now if name not in before] if before else []
     for name, was in before.items():
         reasons = [_gone(name, before, now)] if name not in now else [*_reasons(was, now[name])]
@@ -175,7 +173,7 @@ def _gone(name: str, before: Mapping[str, FingerprintEntry], now: Mapping[str, F
     alike = [one for one in now if one.startswith(STORE) and one not in before and now[one]["is"] == was["is"]]
     hint = ""
     if went:
-        hint = f", and {went[0]} is made as it was: {_GENERATED}"
+        hint = f", and {went[0]} is now what it was: {_GENERATED}"
     elif alike:
         old = name.removeprefix(STORE)
         hint = f', and {alike[0]} is new; if that is its new name, give it the old one again (name="{old}")'
@@ -217,9 +215,9 @@ def _moved(name: str, before: Mapping[str, FingerprintEntry], now: Mapping[str, 
     if was is None or by is None or was == by:
         return
     if came := [*_changed(by, before, now)]:
-        yield f"is made as {came[0]} was before: {_GENERATED}"
+        yield f"is now what {came[0]} was before: {_GENERATED}"
     elif went := [*_changed(was, now, before)]:
-        yield f"{went[0]} is made as it was before: {_GENERATED}"
+        yield f"{went[0]} is now what it was before: {_GENERATED}"
 
 
 def _changed(by: str, one: Mapping[str, FingerprintEntry], other: Mapping[str, FingerprintEntry]) -> Iterator[str]:

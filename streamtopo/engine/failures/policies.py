@@ -12,7 +12,7 @@ from streamtopo.topology import Topology
 from streamtopo.topology.nodes import Node, ProcessorNode
 
 _INSTEAD = (
-    'fix that, or start with --on-error dead-letter (on_error="dead_letter") to set such records aside, '
+    'fix that, or start with --on-error dead-letter (on_error="dead_letter") to keep such records in a topic, '
     "or with skip to drop them"
 )
 

@@ -127,8 +127,8 @@ def warn_of_clock(task: str, time: int, now: int) -> None:
 
 def warn_of_unset_clock(now: int) -> None:
     logger.warning(
-        "the wall clock of this machine was never set: it shows %s. Until it is set, max_ahead has no effect: all "
-        "clocks follow all records, also those with a time far in the future. Set the clock, for example with NTP",
+        "the wall clock of this machine was never set: it shows %s. Until it is set, max_ahead has no effect: "
+        "all records move stream time, also those with a time far in the future. Set the clock, for example with NTP",
         readable(now),
     )
 

@@ -124,7 +124,7 @@ class TaskContext:
         except StreamtopoError:
             raise
         except Exception as error:
-            raise TopologyError(f'processor "{node}" could not be made: {error!r}') from error
+            raise TopologyError(f'processor "{node}" could not be created: {error!r}') from error
         finally:
             self.punctuations.opening = False
 

@@ -22,8 +22,8 @@ def warn_of_other_topology(topology: Topology, log: Log) -> None:
     if before is not None and group is not None and group.members:
         logger.warning(
             'workers with the application id "%s" are running with another topology, and each worker gets a part of '
-            "the records; if this is a new version, replace all of them; if it is another application, give it an id "
-            'of its own: StreamsBuilder("another-id")',
+            "the records; if this is a new version, replace all of them; if it is another application, give it another "
+            'id: StreamsBuilder("another-id")',
             id,
         )
     log.write_note(note, mark)

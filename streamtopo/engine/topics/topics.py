@@ -167,7 +167,7 @@ def _as_it_is(topic: Topic, existing: Topic | None) -> Topic:
 def _resized(kind: str, topic: Topic, partitions: int) -> PartitionError:
     return PartitionError(
         f'{kind} topic "{topic.name}" has {partitions} partitions now, and had {topic.partitions} when the worker '
-        "started, so keys go to other partitions; start the worker again, after streamtopo reset if it has state by key"
+        "started, so keys go to other partitions; if it has state, run streamtopo reset; then start the worker again"
     )
 
 

@@ -106,7 +106,7 @@ def stopping_on_signals(stop: Callable[[], object], within: float) -> Iterator[N
 class Ending:
     """Ends the process if it still runs this many seconds after `begin`: a step hangs, or a cluster is not available.
 
-    This is the same as a kill: what was not committed is done again by the next worker. Leaving the block cancels it.
+    This is the same as a kill: uncommitted work is done again by the next worker. Leaving the block cancels it.
     """
 
     def __init__(self, within: float, before: Callable[[], object] = lambda: None) -> None:
@@ -132,7 +132,7 @@ class Ending:
 
     def _end(self) -> None:
         logger.error(
-            "still running %g s after the signal; ending without a commit: what was not committed is done again",
+            "still running %g s after the signal; ending without a commit: uncommitted work is done again",
             self._within,
         )
         self._before()

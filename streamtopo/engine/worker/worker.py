@@ -321,7 +321,7 @@ class Worker:
             self._tasks.drop(broken)
             self._row_memory.trim()
             return True
-        logger.warning("commit %s: %s; going back to the last one", committed.outcome.value, committed.reason)
+        logger.warning("commit %s: %s; going back to the last commit", committed.outcome.value, committed.reason)
         if self._pace.refused() == _PATIENCE:
             raise CommitsRefused(f"{committed.reason} (the log refused {_PATIENCE} commits, one after the other)")
         if committed.outcome is Outcome.UNKNOWN:

@@ -17,7 +17,7 @@ from streamtopo.spark.topics.opening import topics_of
 from streamtopo.spark.topics.topics import Extent, Topics
 from streamtopo.spark.topics.typed import Types, latest
 
-_JSON = {"ignoreNullFields": "false"}
+_JSON = {"ignoreNullFields": "false", "timeZone": "UTC"}
 
 
 def sink_for(spark: SparkSession, rollup: Rollup, log: str, into: str) -> Sink:

@@ -14,6 +14,7 @@ from streamtopo.logs.embedded.storage.statements import PartitionExtent
 from streamtopo.records import TopicPartition
 from streamtopo.spark.decoding.decoding import batches as decoded
 from streamtopo.spark.source import columns
+from streamtopo.spark.source.filters import EVERYTHING, Bounds
 from streamtopo.spark.source.options import Asked, Offsets
 
 
@@ -26,7 +27,12 @@ class Piece(InputPartition):
 
 
 def pieces(
-    arrow_log: ArrowLog, asked: Asked, extents: Mapping[int, PartitionExtent], starts: Offsets, ends: Offsets
+    arrow_log: ArrowLog,
+    asked: Asked,
+    extents: Mapping[int, PartitionExtent],
+    starts: Offsets,
+    ends: Offsets,
+    bounds: Bounds = EVERYTHING,
 ) -> list[InputPartition]:
     """The slices of all partitions; one empty slice if there is no data, because Spark needs at least one."""
     found: list[InputPartition] = []
@@ -36,7 +42,10 @@ def pieces(
             raise LogError(f'topic "{asked.topic}" has the partitions 0 to {len(extents) - 1}, no {number}')
         whole = Slice(arrow_log.log, extents[number].topic, source, starts.get(number, 0), ends[number])
         _check_inside(whole, extents[number])
-        found.extend(map(Piece, arrow_log.slices(whole, asked.times, asked.size)))
+        start, last = bounds.between("offset", whole.start, whole.end - 1)
+        if start <= last and bounds.has("partition", number):
+            narrowed = whole._replace(start=start, end=last + 1)
+            found.extend(map(Piece, arrow_log.slices(narrowed, asked.times, asked.size)))
     return found or [Piece(Slice(arrow_log.log, 0, TopicPartition(asked.topic, 0), 0, 0))]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -15,6 +16,7 @@ from streamtopo.logs.embedded.arrow_log import ArrowLog
 from streamtopo.logs.embedded.storage.statements import PartitionExtent
 from streamtopo.spark.decoding.decoding import decoding_of
 from streamtopo.spark.source import columns
+from streamtopo.spark.source.filters import EVERYTHING
 from streamtopo.spark.source.options import Asked, Offsets, asked
 from streamtopo.spark.source.slices import pieces, read
 from streamtopo.spark.source.stream import LogStreamReader
@@ -25,6 +27,7 @@ Extents = Mapping[int, PartitionExtent]
 
 def register(spark: SparkSession) -> None:
     """Register the data source, for `format("streamtopo")` in this session."""
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")  # PySpark before 4.1 ignores it
     spark.dataSource.register(LogSource)
 
 
@@ -59,12 +62,19 @@ class LogSource(DataSource):
 
 
 class LogReader(DataSourceReader):
-    """Spark's Python API has no filters to push down before 4.1: partitions and times are options."""
+    """Spark hands filters to it since 4.1, and never the columns that are needed: these are in the schema."""
 
     def __init__(self, asked: Asked, schema: StructType, loaded: Extents) -> None:
         self._asked = asked
         self._names = columns.asked(schema, asked.serdes)
         self._loaded = loaded
+        self._bounds = EVERYTHING
+
+    def pushFilters(self, filters: list[Any]) -> list[Any]:
+        """Narrow what is read, and return all filters, because Spark has to apply them to the rows still."""
+        self._bounds = self._bounds.narrowed(filters)
+        self._asked = replace(self._asked, times=self._bounds.times(self._asked.times))
+        return filters
 
     def partitions(self) -> list[InputPartition]:
         starts = {number: extent.start for number, extent in self._loaded.items()}
@@ -75,7 +85,8 @@ class LogReader(DataSourceReader):
             now = arrow_log.extents(self._asked.topic)
             if now[0].topic != self._loaded[0].topic:
                 raise LogError(f'topic "{self._asked.topic}" was deleted and created again; load it again')
-            return pieces(arrow_log, self._asked, {number: now[number] for number in self._loaded}, starts, ends)
+            extents = {number: now[number] for number in self._loaded}
+            return pieces(arrow_log, self._asked, extents, starts, ends, self._bounds)
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         return read(self._asked, self._names, partition)

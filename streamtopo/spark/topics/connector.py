@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from streamtopo.errors import LogError
@@ -19,9 +20,12 @@ def options_of(log: str) -> dict[str, str]:
 
 
 def checked(spark: SparkSession) -> SparkSession:
-    loader = spark._jvm.Thread.currentThread().getContextClassLoader()  # type: ignore[union-attr]
-    if loader.getResource("org/apache/spark/sql/kafka010/KafkaSourceProvider.class") is None:
+    """Try to load a topic, which does not reach for a broker; this works through Spark Connect, too."""
+    trial = spark.read.format("kafka").options(**{"kafka.bootstrap.servers": "none", "subscribe": "none"})
+    try:
+        trial.load().schema  # noqa: B018 - Spark Connect asks the server only now
+    except AnalysisException as error:
         raise LogError(
             f"this Spark has no connector for Kafka; start it with spark.jars.packages={KAFKA}:{spark.version}"
-        )
+        ) from error
     return spark

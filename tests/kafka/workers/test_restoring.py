@@ -140,7 +140,7 @@ def test_64_stateful_partitions_are_shared_with_a_second_worker(
         worker.commit()
     rows = [task.states["counts"].row(key.decode()) for key in keys for task in tasks_of(key, one, two)]
     assert [row and row[0] for row in rows] == [2] * 640
-    assert "going back to the last one" not in caplog.text
+    assert "going back to the last commit" not in caplog.text
     assert "took away the tasks of this worker" not in caplog.text
     one.close()
     two.close()

@@ -90,6 +90,24 @@ def test_a_recomputed_output_replaces_everything(spark: SparkSession, log: Embed
     assert in_topic(log) == {(2, "b", 1)}
 
 
+def test_results_do_not_depend_on_the_time_zone_of_the_session(spark: SparkSession, log: EmbeddedLog) -> None:
+    """The same rows get the same keys, and a day is a day in UTC."""
+    log.create(Topic("out", 2))
+    daily = rollup("daily", every="1 day", topic="t")(lambda records: records.groupBy("day").count())
+    feed(log, 0, (1, "a"), (23, "a"))
+    try:
+        for zone in ("America/New_York", "UTC", "Asia/Tokyo"):
+            spark.conf.set("spark.sql.session.timeZone", zone)
+            feed(log, 0, (1, "a"), (24, "b"))
+            run(spark, log, "topic:out")
+            run(spark, log, f"sqlite:{log.path}/rows.db", daily)
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+    assert in_topic(log) == in_table(spark, log) == {(1, "a", 4), (23, "a", 1), (24, "b", 3)}
+    with transaction(f"sqlite:{log.path}/rows.db") as database:
+        assert set(database.execute("SELECT * FROM daily")) == {("1970-01-01", 5), ("1970-01-02", 3)}
+
+
 def test_each_topic_gets_the_whole_table(spark: SparkSession, log: EmbeddedLog) -> None:
     for topic in ("first", "out"):
         log.create(Topic(topic, 2))

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import os
-import signal
-import socket
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
@@ -23,6 +17,7 @@ from streamtopo.spark import read_rollup, rollup
 from streamtopo.spark.rollups.rollups import Run
 from tests.logs.records import T0
 from tests.long import long
+from tests.spark.clusters import cluster
 from tests.spark.rollups.rolling import HOUR, answer, feed
 
 ROOT = Path(__file__).parents[3]
@@ -52,43 +47,6 @@ def test_a_new_field_is_added_to_the_table(spark: SparkSession, log: EmbeddedLog
 
 
 # -- a cluster
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        return int(listening.getsockname()[1])
-
-
-@contextmanager
-def started(folder: Path, text: str, *command: str) -> Iterator[Path]:
-    """Start a process of Spark's; yield once it has printed this text."""
-    log_file = folder / f"{len(list(folder.glob('*.log')))}.log"
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "SPARK_WORKER_DIR": str(folder)}
-    with log_file.open("w") as out:
-        process = subprocess.Popen(command, cwd=folder, env=environment, stdout=out, stderr=out, start_new_session=True)
-    try:
-        deadline = time.monotonic() + 120
-        while text not in log_file.read_text():
-            assert process.poll() is None, log_file.read_text()
-            assert time.monotonic() < deadline, log_file.read_text()
-        yield log_file
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-
-
-@contextmanager
-def cluster(folder: Path, *prefix: str) -> Iterator[str]:
-    """Run a master and two workers; the workers with a prefix command if one is given."""
-    spark_class, port = str(Path(pyspark.__file__).parent / "bin" / "spark-class"), free_port()
-    master = f"spark://127.0.0.1:{port}"
-    options = ["--host", "127.0.0.1", "--webui-port", "0"]
-    where = [spark_class, "org.apache.spark.deploy.master.Master", *options, "--port", str(port)]
-    worker = [*prefix, spark_class, "org.apache.spark.deploy.worker.Worker", *options, "-c", "1", "-m", "1g", master]
-    with started(folder, "New state: ALIVE", *where):
-        ready = "Successfully registered with master"
-        with started(folder, ready, *worker), started(folder, ready, *worker):
-            yield master
 
 
 def rolled(log: EmbeddedLog, master: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -135,4 +93,4 @@ def test_executors_that_write_elsewhere_are_an_error(log: EmbeddedLog, tmp_path:
         done = rolled(log, master, elsewhere)
     assert done.returncode == 1
     assert "executors do not write into" in done.stderr.rstrip().splitlines()[-1]
-    assert not list(elsewhere.rglob("_manifest.json"))
+    assert not list(elsewhere.rglob("_delta_log"))

@@ -125,7 +125,7 @@ class GroupConsumer:
         code = error.code()
         if code == KafkaError._MAX_POLL_EXCEEDED:
             logger.warning(
-                "the group took away the tasks of this worker, as one turn took longer than "
+                "the group took away the tasks of this worker, because one turn took longer than "
                 "kafka.max.poll.interval.ms; the worker joins again; use smaller chunks, or a longer interval"
             )
         elif code == KafkaError._FATAL and not self.ownership.known and self._settings.protocol is None:

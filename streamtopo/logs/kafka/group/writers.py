@@ -202,7 +202,7 @@ def check_length(error: Any, positions: Mapping[TopicPartition, Position]) -> No
         raise LogError(
             f"Kafka refuses the position of {partition}: what the task remembers with it has {length:,} characters, as "
             "many of its operators have clocks; raise offset.metadata.max.bytes of the brokers (4,096 by default), or "
-            "divide the task: repartition() begins another one"
+            "divide the task: repartition() starts another one"
         )
 
 

@@ -14,8 +14,9 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.types import DateType, NumericType, StringType, TimestampType
 
 from streamtopo.spark.declarations import Rollup, View
+from streamtopo.spark.delta import versions
 from streamtopo.spark.reports import charts
-from streamtopo.spark.rollups.outputs import read_rollup
+from streamtopo.spark.rollups.reading import read_rollup
 
 ROWS = 20
 """The number of rows that a table shows, and of bars."""
@@ -38,7 +39,7 @@ class Shape:
 
 def write_report(spark: SparkSession, title: str, tables: Sequence[Rollup | View], out: str, file: str) -> None:
     """Write a report of the existing tables; the file is replaced when it is complete."""
-    there = [one for one in tables if (Path(out) / one.name / "_manifest.json").exists()]
+    there = [one for one in tables if (Path(out) / one.name / versions.LOG).exists()]
     sections = "".join(_section(one, read_rollup(spark, out, one.name)) for one in there) or "<p>No tables yet.</p>"
     made = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
     new = Path(f"{file}.new")

@@ -124,7 +124,7 @@ API = [
         "API: Spark and Faust",
         "[Spark](../../guides/spark.md) needs the extra `spark`, [Faust](../../guides/faust.md) the extra `faust`.",
         {
-            "streamtopo.spark": ["read_topic", "register", "rollup", "view", "expected", "read_rollup"],
+            "streamtopo.spark": ["read_topic", "register", "rollup", "view", "expected", "read_rollup", "read_late"],
             "streamtopo.integrations.faust": ["attach", "Attached", "faust_serde", "faust_table", "SerdeCodec"],
         },
     ),

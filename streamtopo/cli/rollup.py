@@ -29,6 +29,7 @@ class RollupOptions(NamedTuple):
     trigger: str
     mode: str | None
     into: str | None
+    late: str
     report: str | None
     as_json: bool
 
@@ -64,6 +65,14 @@ class RollupOptions(NamedTuple):
     metavar="PLACE",
     help="Also write each commit, exactly once, to topic:NAME, sqlite:FILE or postgresql://USER@HOST/DATABASE.",
 )
+@click.option(
+    "--late",
+    type=click.Choice(["keep", "refuse"]),
+    default="keep",
+    show_default=True,
+    help="What to do with new records of a span that cannot be computed again, because others of it were deleted: keep "
+    "them apart, or fail.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print a line of JSON for each rollup.")
 @click.option("--report", metavar="FILE", help="Draw the tables into a single, self-contained HTML file.")
 def rollup(app: str, names: Sequence[str], log: str, out: str, session: SparkOptions, **options: Any) -> None:
@@ -71,9 +80,9 @@ def rollup(app: str, names: Sequence[str], log: str, out: str, session: SparkOpt
 
     Update all tables, or only those with the names ROLLUP. Declare rollups with @rollup in the application's
     module, or in a module "rollups" of its package. Each run reads only new records. If a rollup does not say how to
-    merge rows, the time spans with new records are computed again. A table is a directory of Parquet files and a
-    manifest that lists them. If a run is killed, the table does not change. A rollup that fails does not stop the
-    others; the exit code is 1 then.
+    merge rows, the time spans with new records are computed again. A table is a Delta table, which many engines can
+    read. If a run is killed, the table does not change. A rollup that fails does not stop the others; the exit code is
+    1 then.
 
     \b
     Examples:
@@ -103,6 +112,8 @@ def rollup(app: str, names: Sequence[str], log: str, out: str, session: SparkOpt
                 click.echo(_json(news, out))
             elif not isinstance(news, Failed):
                 click.echo(_summary(news))
+            for warning in _warnings(news):
+                click.echo(f"warning: {warning}", err=True)
     for error in failures:
         click.echo(message_of(error, click.get_current_context()), err=True)
     if failures:
@@ -128,7 +139,9 @@ def _updated(
             write_report(spark, tables.app, [*tables.rollups, *tables.views], out, choices.report)
 
     if choices.mode is None:
-        runs = [Run(spark, one, log, out, choices.since, into=choices.into) for one in tables.rollups]
+        runs = [
+            Run(spark, one, log, out, choices.since, into=choices.into, late=choices.late) for one in tables.rollups
+        ]
         turns = commits(runs, choices.trigger)
     else:
         queries = [Query(spark, one, log, out, choices.mode, into=choices.into) for one in tables.rollups]
@@ -157,10 +170,28 @@ def _json(news: Done | Refreshed | Failed, out: str) -> str:
 
     shown: dict[str, Any] = {"name": news.name, "table": str((Path(out) / news.name).absolute())}
     if isinstance(news, Done):
-        shown |= {"records": news.records, "rows": news.rows, "spans": news.buckets, "corrupt": news.corrupt}
+        shown |= {
+            "records": news.records,
+            "rows": news.rows,
+            "spans": news.buckets,
+            "corrupt": news.corrupt,
+            "late": news.late,
+        }
         shown |= {"bytes": news.bytes, "seconds": round(news.seconds, 3)}
         shown["offsets"] = {str(source): span for source, span in sorted(news.ranges.items())}
+        shown["deleted"] = {str(source): span for source, span in sorted(news.incomplete.items())}
     return json.dumps(shown | {"error": str(news.error) if isinstance(news, Failed) else None})
+
+
+def _warnings(news: Done | Refreshed | Failed) -> Iterator[str]:
+    from streamtopo.spark.rollups.rollups import Done
+
+    if isinstance(news, Done):
+        for source, (first, end) in sorted(news.incomplete.items()):
+            yield (
+                f"records {first} to {end - 1} of {source} were deleted before {news.rollup} read them; the rows of "
+                "spans that may lack them are marked in the column _incomplete"
+            )
 
 
 def _summary(done: Done | Refreshed) -> str:
@@ -172,7 +203,9 @@ def _summary(done: Done | Refreshed) -> str:
         return f"{done.rollup}: nothing new"
     ranges = ", ".join(f"{source}: {start}-{end - 1}" for source, (start, end) in sorted(done.ranges.items()))
     corrupt = f", {counted(done.corrupt, 'corrupt record')} left out" if done.corrupt else ""
+    late = f", {counted(done.late, 'late record')} kept apart" if done.late else ""
+    computed = f"{counted(done.rows, 'row')} in {counted(done.buckets, 'span')} computed{corrupt}{late}"
     return (
-        f"{done.rollup}: {counted(done.records, 'new record')} (offsets {ranges}), {counted(done.rows, 'row')} in "
-        f"{counted(done.buckets, 'span')} computed{corrupt}; {done.bytes / 1e6:.1f} MB in all, {done.seconds:.1f} s"
+        f"{done.rollup}: {counted(done.records, 'new record')} (offsets {ranges}), {computed}; "
+        f"{done.bytes / 1e6:.1f} MB in all, {done.seconds:.1f} s"
     )

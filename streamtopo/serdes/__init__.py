@@ -139,9 +139,14 @@ def encoded(serde: Serde, column: list[Any], what: str) -> list[bytes | None]:
     try:
         return serde.encode_column(column)
     except Exception as error:
-        explained = SerdeError(f"the {what} does not fit: {error}; declare its type with {what}=… where it changes")
-        explained.misfit = what
-        raise explained from error
+        raise _misfit(what, error) from error
+
+
+def _misfit(what: str, error: Exception) -> SerdeError:
+    """In a function of its own: a local variable in the frame that raises it would keep the frame in memory."""
+    misfit = SerdeError(f"the {what} does not fit: {error}; declare its type with {what}=… where it changes")
+    misfit.misfit = what
+    return misfit
 
 
 def serde_of(spec: SerdeLike[T], *, key: bool = False) -> Serde[T]:

@@ -10,14 +10,19 @@ from streamtopo.settings.extras import missing
 from streamtopo.spark.declarations import expected, rollup, view
 
 if TYPE_CHECKING:
-    from streamtopo.spark.rollups.outputs import read_rollup
+    from streamtopo.spark.rollups.reading import read_late, read_rollup
     from streamtopo.spark.source.source import register
     from streamtopo.spark.topics.typed import read_topic
 
-__all__ = ["expected", "read_rollup", "read_topic", "register", "rollup", "view"]
+__all__ = ["expected", "read_late", "read_rollup", "read_topic", "register", "rollup", "view"]
 
 # Loaded on first use: an application that declares rollups also runs in workers without Spark.
-_NEED_SPARK = {"read_rollup": "rollups.outputs", "read_topic": "topics.typed", "register": "source.source"}
+_NEED_SPARK = {
+    "read_late": "rollups.reading",
+    "read_rollup": "rollups.reading",
+    "read_topic": "topics.typed",
+    "register": "source.source",
+}
 
 
 def __getattr__(name: str) -> Any:

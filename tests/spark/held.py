@@ -56,7 +56,7 @@ def held(kind: Any, value: Any) -> Any:
         return [held(item, one) for one in (sorted(value, key=repr) if origin in (set, frozenset) else value)]
     if origin is dict and arguments:
         require(type(value) is dict)
-        return [(key_text(key), held(arguments[1], one)) for key, one in value.items()]
+        return {key_text(key): held(arguments[1], one) for key, one in value.items()}
     if kind in (Any, object, dict):
         return variant(value)
     if typing.is_typeddict(kind):
@@ -145,7 +145,7 @@ def shown(kind: Any, found: Any) -> Any:
         item = items.pop()
         return [shown(item, one) for one in found]
     if origin is dict and arguments:
-        return [(key, shown(arguments[1], one)) for key, one in (found.items() if isinstance(found, dict) else found)]
+        return {key: shown(arguments[1], one) for key, one in dict(found).items()}
     if kind in (Any, object, dict):
         return Variant(json.loads(found))
     if typing.is_typeddict(kind) or dataclasses.is_dataclass(kind):

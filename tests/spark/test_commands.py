@@ -76,7 +76,7 @@ def mistaken(sentences):
 
 @rollup("refused", every="1 day", keys=[])
 def refused(sentences):
-    return sentences.selectExpr("day", "raise_error('too bad') AS bad")
+    return sentences.selectExpr("day", "cast(raise_error('too bad') AS int) AS bad")
 
 from apps.wordcount.rollups import words_by_day
 growth = view("growth", of=["words-by-day"])(lambda words: words.nothing)

@@ -50,4 +50,4 @@ def test_random_texts_of_random_types(seed: int) -> None:
     for found, wanted, data in zip(
         decoded(serde, kind, column), (expected(serde, kind, one) for one in column), column, strict=True
     ):
-        assert repr(found) == repr(wanted), (kind, data)
+        assert found == wanted, (kind, data)

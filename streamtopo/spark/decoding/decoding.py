@@ -46,7 +46,7 @@ class Decoding:
         """The serdes, for other processes: they import classes from the same folders, or get those of scripts."""
         kinds = [kind for serde in self._serdes.values() for kind in _kinds(serde)]
         folders = [os.path.abspath(folder) for folder in sys.path]
-        packed = _pickled((dict(self._serdes), _annotations(kinds)))
+        packed = _pickled((_Annotations(_annotations(kinds)), dict(self._serdes)))
         return base64.b64encode(_pickled((folders, packed))).decode()
 
 
@@ -70,14 +70,27 @@ def decoding_of(text: str) -> Decoding:
     folders, packed = cloudpickle.loads(base64.b64decode(text))
     sys.path += [folder for folder in folders if folder not in sys.path]
     try:
-        serdes, annotations = cloudpickle.loads(packed)
+        _, serdes = cloudpickle.loads(packed)
+        return Decoding(serdes)
     except ImportError as error:
         raise ConfigError(
             f"a process of Spark cannot import the types of a topic: {error}; install them where Spark runs"
         ) from error
-    for kind, hints in annotations.items():
+
+
+class _Annotations:
+    """Sets the annotations of classes while it is unpickled: before the serdes, which are made of the classes again."""
+
+    def __init__(self, of: dict[type, dict[str, Any]]) -> None:
+        self._of = of
+
+    def __reduce__(self) -> Any:
+        return _annotate, (self._of,)
+
+
+def _annotate(of: dict[type, dict[str, Any]]) -> None:
+    for kind, hints in of.items():
         kind.__annotations__ = hints
-    return Decoding(serdes)
 
 
 def _kinds(serde: Serde) -> Iterator[Any]:

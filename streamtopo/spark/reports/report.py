@@ -14,8 +14,9 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.types import DateType, NumericType, StringType, TimestampType
 
 from streamtopo.spark.declarations import Rollup, View
+from streamtopo.spark.delta import versions
 from streamtopo.spark.reports import charts
-from streamtopo.spark.rollups.outputs import read_rollup
+from streamtopo.spark.rollups.reading import read_rollup
 
 ROWS = 20
 """The number of rows that a table shows, and of bars."""
@@ -38,7 +39,7 @@ class Shape:
 
 def write_report(spark: SparkSession, title: str, tables: Sequence[Rollup | View], out: str, file: str) -> None:
     """Write a report of the existing tables; the file is replaced when it is complete."""
-    there = [one for one in tables if (Path(out) / one.name / "_manifest.json").exists()]
+    there = [one for one in tables if (Path(out) / one.name / versions.LOG).exists()]
     sections = "".join(_section(one, read_rollup(spark, out, one.name)) for one in there) or "<p>No tables yet.</p>"
     made = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
     new = Path(f"{file}.new")
@@ -116,7 +117,7 @@ STYLE = """
 body { max-width: 48rem; margin: 2rem auto; padding: 0 1rem; }
 h2 { margin: 2.5rem 0 0; } p, figcaption, summary { color: var(--soft); } figure { margin: 1rem 0; }
 svg { width: 100%; height: auto; } svg text { font-size: 11px; fill: var(--soft); text-anchor: middle; }
-svg text.label, svg text.last { text-anchor: end; } svg rect + text { text-anchor: start; }
+svg text.label { text-anchor: end; } svg rect + text { text-anchor: start; }
 svg line { stroke: var(--line); } polyline { fill: none; stroke-width: 2; stroke: var(--c); }
 circle, rect { fill: var(--c); }
 .c0 { --c: #3b7dd8; } .c1 { --c: #d9822b; } .c2 { --c: #3a9e5c; } .c3 { --c: #c8453b; }

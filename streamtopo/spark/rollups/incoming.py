@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -13,14 +14,13 @@ from streamtopo.errors import StreamtopoError
 from streamtopo.logs.embedded.arrow_log import LEAST, TimestampRange
 from streamtopo.records import TopicPartition
 from streamtopo.spark.declarations import Input, Rollup
-from streamtopo.spark.rollups.buckets import number_of, shown
-from streamtopo.spark.rollups.tables import Manifest
+from streamtopo.spark.rollups.buckets import BUCKET, among, number_of, shown
+from streamtopo.spark.rollups.states import Firsts, Interval, State
 from streamtopo.spark.topics.topics import Extent, Span, Topics
 from streamtopo.spark.topics.typed import CORRUPT, Types, newest
 
 Ranges = Mapping[TopicPartition, Span]
 Extents = Mapping[str, Mapping[int, Extent]]
-BUCKET = "_bucket"
 COMMIT_BYTES = 1 << 30
 """How much of the log one commit reads, if several commits are allowed."""
 _FIRST, _LAST = -62_135_596_800_000, 253_402_300_799_999
@@ -35,6 +35,12 @@ class Touched:
     corrupt: int = 0
     buckets: dict[int, dict[str, int]] = field(default_factory=dict)
     """By the number of the bucket: for each partition, the first offset of the new records in it."""
+    counts: dict[int, int] = field(default_factory=dict)
+    """By the number of the bucket, how many new records it has."""
+
+    def without(self, buckets: Iterable[int]) -> Touched:
+        left = {number: firsts for number, firsts in self.buckets.items() if number not in set(buckets)}
+        return replace(self, buckets=left)
 
 
 class Incoming:
@@ -47,18 +53,12 @@ class Incoming:
     def extents(self) -> Extents:
         return self._topics.extents(one.topic for one in self._rollup.inputs)
 
-    def new(self, manifest: Manifest, extents: Extents, *, several: bool) -> Ranges:
+    def new(self, state: State, extents: Extents, *, several: bool) -> Ranges:
         """The offsets that no commit has read yet: all of them, or about a gigabyte."""
         size = COMMIT_BYTES // sum(map(len, extents.values()))
         found = {}
         for source, extent in _parts(extents):
-            start = manifest.offsets[str(source)][1] if str(source) in manifest.offsets else extent.start
-            if start < extent.start:
-                raise StreamtopoError(
-                    f"records {start} to {extent.start - 1} of {source} were deleted before rollup "
-                    f'"{self._rollup.name}" read them; keep them longer (retention.ms), and remove its directory to '
-                    "compute it again from what there is"
-                )
+            start = max(_next(state, source), extent.start)
             if start > extent.end:
                 raise StreamtopoError(
                     f'rollup "{self._rollup.name}" has read {source} up to offset {start}, and it ends at '
@@ -67,6 +67,16 @@ class Incoming:
             if start < extent.end:
                 end = self._topics.portion(source, extent, start, size) if several else extent.end
                 found[source] = (start, end)
+        return found
+
+    def lost(self, state: State, ranges: Ranges, touched: Touched) -> Ranges:
+        """The offsets right before these that were deleted before any run has read them, unless all were too old."""
+        found = {}
+        for source, (start, _) in ranges.items():
+            name, first = str(source), _next(state, source)
+            is_old = self.since is not None and name not in state.offsets and _first(touched.buckets, name) != start
+            if first < start and not is_old:
+                found[source] = first, start
         return found
 
     def touched(self, ranges: Ranges) -> Touched:
@@ -84,26 +94,64 @@ class Incoming:
             found.records += row.n
             found.corrupt += row.bad
             if row[BUCKET] is not None:
+                found.counts[row[BUCKET]] = found.counts.get(row[BUCKET], 0) + row.n - row.bad
                 part = str(TopicPartition(one.topic, row.partition))
                 found.buckets.setdefault(row[BUCKET], {})[part] = row["first"]
 
+    def closed(self, state: State, touched: Touched, extents: Extents) -> dict[int, str]:
+        """The touched buckets that cannot be computed again: records of them were deleted from this partition."""
+        if self._rollup.merge:
+            return {}
+        starts = {str(source): extent.start for source, extent in _parts(extents)}
+        found = {}
+        for number in touched.buckets:
+            for source, first in state.firsts.get(number, {}).items():
+                if first < starts[source]:
+                    found[number] = source
+        return found
+
+    def incomplete(self, state: State, touched: Touched, lost: Ranges) -> list[Interval]:
+        """The buckets that may lack lost records: for each partition, from that of the last record read before to
+        that of the first one read now. Records are nearly in the order of time.
+        """
+        found = []
+        known = {**state.firsts, **touched.buckets}
+        for source in map(str, lost):
+            before, now = (_by_offset(firsts, source) for firsts in (state.firsts, touched.buckets))
+            ends = [*before[-1:], *now[:1]] or [*known][:1]
+            if ends:
+                found.append((min(ends) if before else None, max(ends)))
+        return found
+
     # -- the arguments of the rollup's function
 
-    def frames(self, manifest: Manifest, ranges: Ranges, touched: Touched) -> list[DataFrame]:
+    def frames(self, state: State, ranges: Ranges, touched: Touched) -> list[DataFrame]:
         """New records if results are merged, else all records of the buckets that they touch; then the tables."""
-        spans = ranges if self._rollup.merge else self._touched_spans(manifest, touched)
-        inputs = [self._frame(one, _spans(spans, one.topic), list(touched.buckets)) for one in self._rollup.inputs]
+        spans = ranges if self._rollup.merge else self._touched_spans(state, touched)
+        inputs = [self._frame(one, _spans(spans, one.topic), touched.buckets) for one in self._rollup.inputs]
         return [*inputs, *self.tables()]
+
+    def late(self, ranges: Ranges, buckets: Collection[int]) -> DataFrame:
+        """The new records of these buckets, with keys and values as bytes."""
+        found = []
+        for one in self._rollup.inputs:
+            raw = self._topics.read(one.topic, spans := _spans(ranges, one.topic))
+            kept = self._records(one, spans, self._times(one)).where(among(BUCKET, buckets) & F.col(CORRUPT).isNull())
+            start = shown(F.col(BUCKET), self._rollup.every).alias(self._rollup.bucket)
+            chosen = kept.select("partition", "offset", start, F.lit(one.topic).alias("topic"), "timestamp")
+            found.append(chosen.join(raw.select("partition", "offset", "key", "value"), ["partition", "offset"]))
+        names = [self._rollup.bucket, "topic", "partition", "offset", "timestamp", "key", "value"]
+        return reduce(DataFrame.unionByName, found).select(*names)
 
     def tables(self) -> list[DataFrame]:
         return [self._table(one) for one in self._rollup.tables]
 
-    def _frame(self, one: Input, spans: Mapping[int, Span], buckets: list[int]) -> DataFrame:
+    def _frame(self, one: Input, spans: Mapping[int, Span], buckets: Firsts) -> DataFrame:
         every, times = self._rollup.every, self._times(one)
-        if one.timestamp is None:
+        if one.timestamp is None and buckets:
             times = TimestampRange(max(times.first, every.start(min(buckets))), every.start(max(buckets) + 1) - 1)
         records = self._records(one, spans, times, whole=True)
-        records = records.where(F.col(BUCKET).isin(buckets) & F.col(CORRUPT).isNull()).drop(CORRUPT)
+        records = records.where(among(BUCKET, buckets) & F.col(CORRUPT).isNull()).drop(CORRUPT)
         return records.withColumn(self._rollup.bucket, shown(F.col(BUCKET), every)).drop(BUCKET)
 
     def _table(self, one: Input) -> DataFrame:
@@ -112,20 +160,13 @@ class Incoming:
         records = self._topics.read(one.topic, spans, types=Types(*one.types))
         return newest(records.where(F.col(CORRUPT).isNull()))
 
-    def _touched_spans(self, manifest: Manifest, touched: Touched) -> Ranges:
+    def _touched_spans(self, state: State, touched: Touched) -> Ranges:
         """For each partition with records of a touched bucket, the offsets from the first of them."""
         starts: dict[str, int] = {}
-        extents = {str(source): (source, extent) for source, extent in _parts(self.extents())}
         for number, firsts in touched.buckets.items():
-            for source, first in (firsts | manifest.bucket(number).first).items():
-                if first < extents[source][1].start:
-                    raise StreamtopoError(
-                        f"new records belong to {self._rollup.bucket} {self._rollup.every.shown(number)}, and older "
-                        f'ones of it were deleted from {source}, so that rollup "{self._rollup.name}" cannot compute '
-                        "it again; declare merge=, or keep records longer (retention.ms)"
-                    )
+            for source, first in {**firsts, **state.firsts.get(number, {})}.items():
                 starts[source] = min(first, starts.get(source, first))
-        return {extents[name][0]: (start, manifest.offsets[name][1]) for name, start in starts.items()}
+        return {_source(name): (start, state.offsets[name][1]) for name, start in starts.items()}
 
     # -- records
 
@@ -166,3 +207,23 @@ def _parts(extents: Extents) -> Iterator[tuple[TopicPartition, Extent]]:
 
 def _spans(ranges: Ranges, topic: str) -> dict[int, Span]:
     return {source.partition: span for source, span in ranges.items() if source.topic == topic}
+
+
+def _next(state: State, source: TopicPartition) -> int:
+    """The first offset of a partition that no commit has read."""
+    return state.offsets.get(str(source), (0, 0))[1]
+
+
+def _first(firsts: Firsts, source: str) -> int | None:
+    return min((first[source] for first in firsts.values() if source in first), default=None)
+
+
+def _by_offset(firsts: Firsts, source: str) -> list[int]:
+    """The buckets that a partition has records of, in the order of their first offsets."""
+    offsets = {number: first[source] for number, first in firsts.items() if source in first}
+    return sorted(offsets, key=offsets.__getitem__)
+
+
+def _source(text: str) -> TopicPartition:
+    topic, _, number = text.rpartition("/")
+    return TopicPartition(topic, int(number))

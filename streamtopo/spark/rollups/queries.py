@@ -14,11 +14,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 from streamtopo.errors import StreamtopoError
 from streamtopo.records import TopicPartition
 from streamtopo.spark.declarations import Rollup
-from streamtopo.spark.rollups.buckets import number_of, number_shown, shown
-from streamtopo.spark.rollups.incoming import BUCKET, Incoming, Ranges
+from streamtopo.spark.rollups.buckets import BUCKET, number_of, number_shown, shown
+from streamtopo.spark.rollups.incoming import Incoming, Ranges
 from streamtopo.spark.rollups.outputs import Output
 from streamtopo.spark.rollups.rollups import Done
-from streamtopo.spark.rollups.tables import Manifest
+from streamtopo.spark.rollups.states import State
 from streamtopo.spark.sinks.sinks import sink_for
 from streamtopo.spark.topics.opening import topics_of
 from streamtopo.spark.topics.typed import CORRUPT, Types
@@ -49,28 +49,29 @@ class Query:
         self._reported = -1
 
     def start(self, trigger: str) -> StreamingQuery:
-        manifest, checkpoint = self._manifest(), self.output.table.directory / "_checkpoint"
-        if manifest.batch >= 0 and not checkpoint.exists():
+        self.output.take_over()
+        state, checkpoint = self._state(), self.output.table.directory / "_checkpoint"
+        if state.batch >= 0 and not checkpoint.exists():
             raise StreamtopoError(
                 f'"{checkpoint}" is gone, and with it what the query has read; remove "{checkpoint.parent}" to compute '
                 "it again"
             )
-        self.output.deliver(manifest)
+        self.output.deliver(state)
         result = self._rollup.function(self._records(), *self._incoming.tables())
-        self.output.columns(self._shown(result), manifest)
+        self.output.check_columns(self._shown(result), state)
         writer = result.writeStream.outputMode(self._mode).foreachBatch(self._write).queryName(self._rollup.name)
         writer = writer.option("checkpointLocation", str(checkpoint))
         when = {"processingTime": "1 second"} if trigger == "continuous" else {"availableNow": True}
         query: StreamingQuery = writer.trigger(**when).start()
         return query
 
-    def _manifest(self) -> Manifest:
+    def _state(self) -> State:
         extents = self._incoming.extents()
         ids = {topic: partitions[0].topic for topic, partitions in extents.items()}
         definition = self._rollup.definition() | {"mode": self._mode}
-        manifest = self.output.table.manifest() or Manifest(definition, self._topics.id, ids)
-        self.output.check_definition(manifest, definition)
-        return manifest
+        state = self.output.table.state() or State(definition, self._topics.id, ids)
+        self.output.check_definition(state, definition)
+        return state
 
     def _records(self) -> DataFrame:
         """The frame with the span as a time, also for days: watermarks need times."""
@@ -91,12 +92,12 @@ class Query:
         return result.withColumn(unit, shown(number_of(F.unix_millis(unit), every), every))
 
     def _write(self, emitted: DataFrame, batch: int) -> None:
-        """Write a batch once: a batch that Spark repeats is already in the manifest."""
-        manifest = self._manifest()
-        if manifest.batch >= batch:
+        """Write a batch once: a batch that Spark repeats is already in the table."""
+        state = self._state()
+        if state.batch >= batch:
             emitted.write.format("noop").mode("append").save()  # computing the rows is what commits Spark's state
             return
-        self.output.table.sweep(manifest)
+        run = self.output.table.begin(state)
         result = self._shown(emitted)
         emitted = result.persist()
         try:
@@ -104,20 +105,18 @@ class Query:
             numbers = [row[0] for row in result.select(number).distinct().collect()]
             if not numbers:
                 return
-            columns = self.output.columns(result, manifest)
-            manifest = replace(manifest, commit=manifest.commit + 1, batch=batch)
-            if self._mode != "complete":
-                result = self._with_others(result, self.output.there(manifest, numbers, columns))
-            manifest, rows = self.output.written(manifest, result, {number: {} for number in numbers})
-            self._rows[batch] = rows, len(numbers)
+            self.output.check_columns(result, state)
+            if self._mode != "complete" and state.version is not None:
+                result = self._with_others(result, self.output.there(state.version, numbers))
+            written = self.output.written(state, run, result, numbers)
+            self._rows[batch] = written.rows, len(numbers)
         finally:
             emitted.unpersist()
-        self.output.commit(manifest)
+        state = replace(state, commit=state.commit + 1, batch=batch, changed=numbers)
+        self.output.commit(state, run, written.change)
 
-    def _with_others(self, emitted: DataFrame, there: DataFrame | None) -> DataFrame:
+    def _with_others(self, emitted: DataFrame, there: DataFrame) -> DataFrame:
         """The emitted rows, and the other rows of their spans."""
-        if there is None:
-            return emitted
         keys = (self._rollup.bucket, *self._rollup.keys)
         same = reduce(Column.__and__, (there[key].eqNullSafe(emitted[key]) for key in keys))
         return emitted.unionByName(there.join(emitted, same, "left_anti"))
@@ -140,8 +139,8 @@ class Query:
             self._rollup.name, self._ranges(source["startOffset"], source["endOffset"]), progress["numInputRows"]
         )
         done.rows, done.buckets, done.corrupt = rows, buckets, seen["corrupt"] if seen else 0
-        manifest = self.output.table.manifest()
-        done.bytes = 0 if manifest is None else self.output.table.size(manifest)
+        state = self.output.table.state()
+        done.bytes = 0 if state is None else self.output.size(state)
         done.seconds = progress["durationMs"]["triggerExecution"] / 1000
         return done
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql import SparkSession
 
 from streamtopo.errors import StreamtopoError
 from streamtopo.spark.declarations import Rollup
+from streamtopo.spark.delta.files import write_files
+from streamtopo.spark.delta.versions import Change
 from streamtopo.spark.rollups.incoming import Extents, Incoming, Ranges, Touched
 from streamtopo.spark.rollups.merging import check_merges, merged
-from streamtopo.spark.rollups.outputs import Output
-from streamtopo.spark.rollups.tables import Manifest
+from streamtopo.spark.rollups.outputs import Output, Written
+from streamtopo.spark.rollups.states import State, joined, within
+from streamtopo.spark.rollups.tables import LATE
 from streamtopo.spark.sinks.sinks import sink_for
 from streamtopo.spark.topics.opening import topics_of
 
@@ -28,6 +31,10 @@ class Done:
     buckets: int = 0
     rows: int = 0
     corrupt: int = 0
+    late: int = 0
+    """New records whose span could not be computed again; they are kept apart."""
+    incomplete: Ranges = field(default_factory=dict)
+    """The offsets that were deleted before they were read: spans of their time are marked."""
     bytes: int = 0
     seconds: float = 0.0
 
@@ -48,6 +55,7 @@ class Run:
         since: int | None = None,
         *,
         into: str | None = None,
+        late: str = "keep",
     ) -> None:
         self.name = rollup.name
         self._spark = spark
@@ -55,65 +63,85 @@ class Run:
         self._topics = topics_of(spark, log)
         self._incoming = Incoming(rollup, self._topics)
         self._output = Output(spark, rollup, out, sink_for(spark, rollup, log, into) if into else None)
+        self._late = late
         self._since = None if since is None else rollup.every.start(rollup.every.bucket(since))
 
     def commits(self, *, several: bool = False) -> Iterator[Done]:
         """Process the topics up to their current ends, in one commit or in several of about a gigabyte."""
         with self._output.table.locked():
+            self._output.take_over()
             extents = self._incoming.extents()
             while True:
-                manifest = self._manifest(extents)
-                ranges = self._incoming.new(manifest, extents, several=several)
-                self._output.deliver(manifest)  # what a killed run did not deliver
-                if ranges:
-                    self._output.table.sweep(
-                        manifest
-                    )  # not right after a commit: readers may still use the files that it replaced
-                yield self._commit(manifest, ranges) if ranges else Done(self._rollup.name, {})
+                state = self._state(extents)
+                ranges = self._incoming.new(state, extents, several=several)
+                self._output.deliver(state)  # what a killed run did not deliver
+                yield self._commit(state, ranges, extents) if ranges else Done(self._rollup.name, {})
                 if not several or all(end == extents[topic][n].end for (topic, n), (_, end) in ranges.items()):
                     return
 
-    def _manifest(self, extents: Extents) -> Manifest:
-        manifest = self._output.table.manifest()
+    def _state(self, extents: Extents) -> State:
+        state = self._output.table.state()
         ids = {topic: partitions[0].topic for topic, partitions in extents.items()}
-        if manifest is None:
+        if state is None:
             self._incoming.since = self._since
-            return Manifest(self._rollup.definition() | {"since": self._since}, self._topics.id, ids)
-        self._incoming.since = manifest.definition.get("since") if self._since is None else self._since
-        self._output.check_definition(manifest, self._rollup.definition() | {"since": self._incoming.since})
+            return State(self._rollup.definition() | {"since": self._since}, self._topics.id, ids)
+        self._incoming.since = state.definition.get("since") if self._since is None else self._since
+        self._output.check_definition(state, self._rollup.definition() | {"since": self._incoming.since})
         for topic, number in ids.items():
-            if (manifest.log, manifest.topics[topic]) != (self._topics.id, number):
+            if (state.log, state.topics[topic]) != (self._topics.id, number):
                 raise StreamtopoError(
                     f'"{self._output.table.directory}" was computed from another topic of the name "{topic}"; give '
                     "another --out, or remove the directory to compute it again"
                 )
-        return manifest
+        return state
 
     # -- one commit
 
-    def _commit(self, manifest: Manifest, ranges: Ranges) -> Done:
-        began = time.monotonic()
+    def _commit(self, state: State, ranges: Ranges, extents: Extents) -> Done:
+        began, run = time.monotonic(), self._output.table.begin(state)
         touched = self._incoming.touched(ranges)
-        offsets = {str(source): span for source, span in ranges.items()}
-        whole = {source: (manifest.offsets.get(source, span)[0], span[1]) for source, span in offsets.items()}
-        manifest = replace(manifest, commit=manifest.commit + 1, offsets=manifest.offsets | whole, latest=offsets)
-        manifest = replace(manifest, changed=[], replaced=[])
-        done = Done(self._rollup.name, ranges, touched.records, len(touched.buckets), corrupt=touched.corrupt)
-        if touched.buckets:
-            manifest, done.rows = self._computed(manifest, ranges, touched)
-        self._output.commit(manifest)
-        done.bytes, done.seconds = self._output.table.size(manifest), time.monotonic() - began
+        lost = self._incoming.lost(state, ranges, touched)
+        closed = self._incoming.closed(state, touched, extents)
+        done = Done(self._rollup.name, ranges, touched.records, corrupt=touched.corrupt, incomplete=lost)
+        done.late = sum(touched.counts[number] for number in closed)
+        state = replace(state, incomplete=joined([*state.incomplete, *self._incoming.incomplete(state, touched, lost)]))
+        state = self._with_late(state, run, ranges, closed) if closed else state
+        touched = touched.without(closed)
+        read = {str(source): span for source, span in ranges.items()}
+        whole = {source: (state.offsets.get(source, span)[0], span[1]) for source, span in read.items()}
+        state = replace(state, commit=state.commit + 1, offsets=state.offsets | whole, latest=read)
+        written = self._computed(state, run, ranges, touched, bool(lost))
+        firsts = {number: {**first, **state.firsts.get(number, {})} for number, first in touched.buckets.items()}
+        state = replace(state, changed=[*touched.buckets], firsts={**state.firsts, **firsts})
+        state = self._output.commit(state, run, written.change)
+        done.buckets, done.rows, done.bytes = len(touched.buckets), written.rows, self._output.size(state)
+        done.seconds = time.monotonic() - began
         return done
 
-    def _computed(self, manifest: Manifest, ranges: Ranges, touched: Touched) -> tuple[Manifest, int]:
-        """The manifest with the files of the computed rows, and the number of rows."""
-        rollup = self._rollup
-        frames = self._incoming.frames(manifest, ranges, touched)
+    def _computed(self, state: State, run: str, ranges: Ranges, touched: Touched, lost: bool) -> Written:
+        """The rows of the touched buckets, written, and the rows of others that are now marked as incomplete."""
+        rollup, output = self._rollup, self._output
+        marked = [number for number in state.firsts if lost and within(state.incomplete, number)]
+        if state.version is not None and not touched.buckets and not marked:
+            return Written(Change(state.version.columns, [], []), 0)
+        frames = self._incoming.frames(state, ranges, touched)
         result = rollup.function(*frames)
-        columns = self._output.columns(result, manifest)
+        output.check_columns(result, state)
         if rollup.merge:
-            if not manifest.columns:
+            if not state.firsts:
                 check_merges(rollup, *frames)
-            there = self._output.there(manifest, touched.buckets, columns)
+            there = output.there(state.version, touched.buckets) if state.version else None
             result = merged(rollup, result if there is None else result.unionByName(there))
-        return self._output.written(manifest, result, touched.buckets)
+        return output.written(state, run, result, touched.buckets, marked)
+
+    def _with_late(self, state: State, run: str, ranges: Ranges, closed: Mapping[int, str]) -> State:
+        """Keep the records apart whose spans cannot be computed again."""
+        if self._late == "refuse":
+            number, source = min(closed.items())
+            raise StreamtopoError(
+                f"new records belong to {self._rollup.bucket} {self._rollup.every.shown(number)}, and older ones of it "
+                f'were deleted from {source}, so that rollup "{self._rollup.name}" cannot compute it again; keep such '
+                "records apart (--late keep), or keep records longer (retention.ms)"
+            )
+        write_files(self._incoming.late(ranges, closed), self._output.table.directory / LATE / run)
+        return replace(state, late=[*state.late, run])

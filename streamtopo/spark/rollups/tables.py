@@ -1,62 +1,32 @@
-"""The table of a rollup: Parquet files, and one manifest, replaced atomically, that lists the files that count."""
+"""The directory of a table: a Delta table, the state of its rollup, and a lock."""
 
 from __future__ import annotations
 
 import fcntl
 import json
 import os
+import re
 import shutil
+import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from streamtopo.errors import StreamtopoError
+from streamtopo.spark.delta import versions
+from streamtopo.spark.delta.versions import Change, DataFile, Version
+from streamtopo.spark.rollups.states import State, read_state, state_text
 
-MANIFEST, LOCK = "_manifest.json", "_lock"
-FOLDER = "_bucket"
-"""The column with the number of the bucket in files; the rollup may have a column `bucket` of its own."""
-
-
-@dataclass(frozen=True)
-class Bucket:
-    files: list[str]
-    first: dict[str, int]
-    """For each partition, the first offset that counts here: where to start to compute it again."""
-
-
-@dataclass(frozen=True)
-class Manifest:
-    definition: dict[str, Any]
-    log: str
-    topics: dict[str, int | str]
-    """The ids of the topics, by name."""
-    columns: str = ""
-    commit: int = 0
-    offsets: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """For each partition ("readings/0"), the offsets that all commits together have read, without the end."""
-    latest: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """The same for the last commit."""
-    buckets: dict[str, Bucket] = field(default_factory=dict)
-    """By number, as text for JSON."""
-    changed: list[str] = field(default_factory=list)
-    """The buckets that the last commit computed."""
-    replaced: list[str] = field(default_factory=list)
-    """Their previous files, which are kept until the next commit."""
-    batch: int = -1
-    """The last batch of a streaming query that is in the table."""
-    id: str = field(default_factory=lambda: uuid.uuid4().hex)
-    """A different id if the table was removed and computed again."""
-
-    def bucket(self, number: int) -> Bucket:
-        return self.buckets.get(str(number), Bucket([], {}))
+LOCK, STATES, LATE = "_lock", "_streamtopo", "_late"
+COMMIT, RUN = "streamtopo", "streamtopo-run"
+"""The names of two numbers in the table: that of the commit, and a random one that tells attempts at it apart."""
+VACUUM_EVERY = 86_400
+_RUN = re.compile(r"(\d+)-([0-9a-f]{8})")
 
 
 class Table:
-    """The directory of one rollup. Files that the manifest does not name, such as those in `run=7-…/`, do not count."""
-
     def __init__(self, directory: Path) -> None:
         self.directory = directory
 
@@ -73,60 +43,85 @@ class Table:
                 ) from None
             yield
 
-    def manifest(self) -> Manifest | None:
-        try:
-            text = (self.directory / MANIFEST).read_text()
-        except FileNotFoundError:
+    def state(self) -> State | None:
+        """The state of the last version; None if there is no table yet."""
+        version = versions.version_of(self.directory, (COMMIT, RUN))
+        if version is None:
             return None
+        number, run = (version.numbers[name] for name in (COMMIT, RUN))
+        if number is None or run is None:
+            raise StreamtopoError(f'"{self.directory}" is a table that no rollup has made; give another --out')
+        return replace(read_state(self._state_file(f"{number}-{run:08x}")), version=version)
+
+    def version(self, number: int) -> Version | None:
+        """An earlier version; None if Delta's log has forgotten it."""
         try:
-            raw = json.loads(text)
-            buckets = {number: Bucket(**bucket) for number, bucket in raw.pop("buckets").items()}
-            for name in ("offsets", "latest"):
-                raw[name] = {source: tuple(span) for source, span in raw[name].items()}
-            return Manifest(**raw, buckets=buckets)
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise StreamtopoError(f'"{self.directory / MANIFEST}" cannot be read: {error}') from error
+            return versions.version_of(self.directory, as_of=number)
+        except StreamtopoError:
+            return None
 
-    def write(self, manifest: Manifest) -> None:
-        """From now on the new files count, and no others, even after a power failure."""
-        for run in self.directory.glob(f"run={manifest.commit}-*"):
-            for path in (*run.rglob("*"), run):
-                _sync(path)
-        new = self.directory / f"{MANIFEST}.new"
-        new.write_text(json.dumps(asdict(manifest), indent=1))
-        _sync(new)
-        new.rename(self.directory / MANIFEST)
-        _sync(self.directory)
+    def begin(self, state: State) -> str:
+        """The name of a new run, for its folders; what killed runs have left is removed."""
+        for folder in (self.directory, self.directory / LATE, self.directory / STATES):
+            for path in folder.glob("*-*"):
+                run = _RUN.fullmatch(path.stem)
+                if run and (int(run[1]) > state.commit or (folder.name == STATES and int(run[1]) < state.commit)):
+                    shutil.rmtree(path) if path.is_dir() else path.unlink()
+        return f"{state.commit + 1}-{uuid.uuid4().hex[:8]}"
 
-    def sweep(self, manifest: Manifest | None) -> None:
-        """Remove files that do not count: those that the last commit replaced, and those of a killed run."""
-        kept = set() if manifest is None else files(manifest)
-        for run in self.directory.glob("run=*"):
-            inside = {str(file.relative_to(self.directory)): file for file in run.rglob("*.parquet")}
-            for name in inside.keys() - kept:
-                inside[name].unlink(missing_ok=True)
-            if not inside.keys() & kept:
-                shutil.rmtree(run, ignore_errors=True)
+    def added(self, run: str) -> list[DataFile]:
+        """The files with rows that Spark's tasks wrote in a run; those without are removed."""
+        paths = sorted((self.directory / run).glob("*.parquet"))
+        found = [versions.file_of(self.directory, path) for path in paths]
+        for file in found:
+            if not file.rows:
+                (self.directory / file.path).unlink()
+        return [file for file in found if file.rows]
 
-    def written(self, run: str) -> Mapping[str, list[str]]:
-        """The files of a run, by the number of the bucket."""
-        found: dict[str, list[str]] = {}
-        for file in sorted((self.directory / run).glob(f"{FOLDER}=*/*.parquet")):
-            number = file.parent.name.partition("=")[2]
-            found.setdefault(number, []).append(str(file.relative_to(self.directory)))
+    def commit(self, state: State, run: str, change: Change) -> State:
+        """Make the rows and the state of this run count, together, even after a power failure.
+
+        1. Everything that the run has written is brought to the disk; nothing of it counts yet.
+        2. The state is written into a file of its own, with the name of the run.
+        3. One entry of Delta's log adds and removes files, and names the run: from now on files and state count. It
+           is refused if another process has added an entry.
+        4. What no version of the last week needs is deleted, about once a day.
+        """
+        before, now = state.version, time.time()
+        is_due = now - state.vacuumed > VACUUM_EVERY
+        state = replace(state, before=before and before.number, vacuumed=now if is_due else state.vacuumed)
+        for folder in (self.directory / run, self.directory / LATE / run):
+            _sync_all([*folder.rglob("*"), *filter(Path.exists, (folder, folder.parent))])
+        file = self._state_file(run)
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(state_text(state))
+        _sync_all([file, file.parent])
+        numbers = {COMMIT: state.commit, RUN: int(run.partition("-")[2], 16)}
+        versions.commit(self.directory, before, change, numbers, {"offsets": json.dumps(state.offsets)})
+        found = self.state()
+        assert found is not None
+        assert found.version is not None
+        new = range(before.number + 1 if before else 0, found.version.number + 1)
+        log = self.directory / versions.LOG
+        _sync_all([*(log / f"{number:020}.json" for number in new), log, self.directory])
+        if is_due:
+            self.vacuum()
         return found
 
-    def size(self, manifest: Manifest) -> int:
-        return sum((self.directory / file).stat().st_size for file in files(manifest))
+    def vacuum(self) -> None:
+        versions.vacuum(self.directory)
+        for folder in filter(Path.is_dir, self.directory.glob("*-*")):
+            if _RUN.fullmatch(folder.name) and not any(folder.iterdir()):
+                folder.rmdir()
+
+    def _state_file(self, run: str) -> Path:
+        return self.directory / STATES / f"{run}.json"
 
 
-def files(manifest: Manifest) -> set[str]:
-    return {file for bucket in manifest.buckets.values() for file in bucket.files}
-
-
-def _sync(path: Path) -> None:
-    file = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)
+def _sync_all(paths: Iterable[Path]) -> None:
+    for path in paths:
+        file = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(file)
+        finally:
+            os.close(file)

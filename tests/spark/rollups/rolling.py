@@ -10,6 +10,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -97,10 +98,11 @@ def die_after(seconds: float) -> None:
 
 
 def prepare_to_die(phase: str, log: str, out: str) -> None:
-    """Die while Spark writes files, or stages rows for a topic; before or after the manifest, the rows of a database, a
-    transaction of Kafka's, or the whole commit; or this many seconds from now on.
+    """Die while Spark writes files, or stages rows for a topic; before or after the table's commit, the rows of a
+    database, a transaction of Kafka's, or the whole commit; or this many seconds from now on.
     """
     from streamtopo.logs.kafka.group.writers import TransactionalWriter
+    from streamtopo.spark.delta import versions
     from streamtopo.spark.rollups.outputs import Output
     from streamtopo.spark.sinks.sql import SqlSink
 
@@ -109,8 +111,8 @@ def prepare_to_die(phase: str, log: str, out: str) -> None:
         "files": lambda: any(Path(out).rglob("_temporary")),
         "staging": lambda: any(staging.glob("*")),
     }
-    calls = {
-        "manifest": (Path, "rename"),
+    calls: dict[str, tuple[Any, str]] = {
+        "table": (versions, "commit"),
         "rows": (SqlSink, "_move"),
         "transaction": (TransactionalWriter, "commit"),
         "commit": (Output, "commit"),
@@ -127,10 +129,15 @@ def prepare_to_die(phase: str, log: str, out: str) -> None:
 
 def main(log: str, out: str, phase: str, *into: str) -> None:
     from streamtopo.spark.rollups.rollups import Run
+    from streamtopo.spark.rollups.turns import commits
     from streamtopo.spark.session import open_spark, settings_for
 
     settings = settings_for(log) | {"spark.ui.enabled": "false"}
     with open_spark("dying", master="local[1]", settings=settings) as spark:
+        if phase == "continuous":
+            run = Run(spark, merged, log, out, into=next(iter(into), None))
+            for done in done_by(commits([run], phase)):
+                print(done.records, flush=True)  # noqa: T201
         if phase:
             prepare_to_die(phase, log, out)
         for _ in Run(spark, merged, log, out, into=next(iter(into), None)).commits():
@@ -145,6 +152,16 @@ def rolled(log: str, out: Path, phase: str, *into: str) -> bool:
     child = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert child.returncode == 0 if not phase else child.returncode in (-signal.SIGKILL, SURVIVED), child.stderr
     return child.returncode < 0
+
+
+@contextmanager
+def rolling_on(log: str, out: Path, *into: str) -> Iterator[Iterator[str]]:
+    """A process that goes on until it is killed at the end; yield a line for each of its commits."""
+    command = [sys.executable, "-m", "tests.spark.rollups.rolling", log, str(out), "continuous", *into]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as child:
+        assert child.stdout is not None
+        yield iter(child.stdout)
+        child.kill()
 
 
 if __name__ == "__main__":

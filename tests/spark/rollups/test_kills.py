@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,9 +20,9 @@ from streamtopo.spark.rollups.rollups import Run
 from tests.long import long
 from tests.spark import postgres
 from tests.spark.rollups.delivered import Rows, in_sql, in_topic
-from tests.spark.rollups.rolling import HOUR, answer, feed, merged, rolled
+from tests.spark.rollups.rolling import HOUR, answer, feed, merged, rolled, rolling_on
 
-EVERYWHERE = ["while files", "before manifest", "after manifest", "after commit"]
+EVERYWHERE = ["while files", "before table", "after table", "after commit"]
 PHASES = {
     "nowhere": EVERYWHERE,
     "topic": ["while staging", *EVERYWHERE],
@@ -93,19 +94,33 @@ def test_a_killed_run_is_repeated(place: Place, phase: str) -> None:
     place.repeat()
     feed(place.log, 1, (1, "a 5"), (3, "c 5"))
     assert rolled(place.url, place.out, phase, *filter(None, [place.into]))
-    assert place.repeat() == (phase in ("while files", "before manifest"))
+    assert place.repeat() == (phase in ("while files", "before table"))
     place.check()
     assert place.records() == (3 + 3 if place.into == "topic:out" else 0)  # the spans with new records
-    assert len(list(place.out.rglob("*.parquet"))) == 4  # one file was replaced; leftovers are gone
+    table = place.out / "merged"
+    assert len(list(table.glob("*-*"))) == len(list(table.glob("*-*/*.parquet"))) == 2  # leftovers are gone
 
 
-@long
-@pytest.mark.parametrize("place", ["topic", "sqlite", "postgresql"], indirect=True)
-def test_twenty_kills(place: Place) -> None:
-    """All kills hit runs of one table: records arrive between them, and some runs succeed."""
-    dice, killed = random.Random(os.environ.get("STREAMTOPO_SEED", 1)), 0
-    while killed < 20:
-        feed(place.log, dice.randrange(2), *((dice.randrange(5), f"{dice.choice('abc')} 1") for _ in range(50)))
-        killed += rolled(place.url, place.out, str(dice.uniform(0, 6)), *filter(None, [place.into]))
+@pytest.mark.parametrize(
+    ("place", "kills"),
+    [("sqlite", 1), *(pytest.param(sink, 30, marks=long) for sink in PHASES)],
+    indirect=["place"],
+)
+def test_kills_among_the_commits_of_a_continuous_run(place: Place, kills: int) -> None:
+    """Records arrive all the time, late ones too; each process is killed after its first commit."""
+    dice = random.Random(os.environ.get("STREAMTOPO_SEED", 1))
+
+    def fed() -> None:
+        rows = [(dice.randrange(9), f"{dice.choice('abc')} 1") for _ in range(dice.randrange(1, 50))]
+        feed(place.log, dice.randrange(2), *rows)
+
+    for _ in range(kills):
+        fed()
+        with rolling_on(place.url, place.out, *filter(None, [place.into])) as commits:
+            next(commits)
+            killed_at = time.monotonic() + dice.uniform(0, 4)
+            while time.monotonic() < killed_at:
+                fed()
+                time.sleep(dice.uniform(0, 0.2))
     place.repeat()
     place.check()

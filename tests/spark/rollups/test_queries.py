@@ -112,7 +112,7 @@ def test_unsuitable_rollups_are_refused_as_queries(spark: SparkSession, log: Emb
 
 
 def test_a_batch_repeated_by_spark_counts_once(spark: SparkSession, log: EmbeddedLog) -> None:
-    """As after a kill between the manifest and Spark's own note that the batch is done."""
+    """As after a kill between the commit and Spark's own note that the batch is done."""
     feed(log, 0, (1, "a"), (1, "b"))
     run(spark, log, "update")
     for note in list((log.path / "update" / "sites" / "_checkpoint" / "commits").iterdir()):

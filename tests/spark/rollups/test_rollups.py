@@ -56,8 +56,6 @@ def test_each_run_reads_new_records_only(spark: SparkSession, log: EmbeddedLog, 
             row.most for row in read_rollup(spark, str(log.path / "out"), "merged").where("site = 'a'").collect()
         }
         assert highest == {9, 2}
-    files = list((log.path / "out" / one.name).rglob("*.parquet"))
-    assert len(files) == 4  # replaced files stay until the next commit, for their readers
 
 
 @pytest.mark.parametrize(
@@ -132,23 +130,6 @@ def test_since_leaves_older_spans_out(spark: SparkSession, log: EmbeddedLog) -> 
         run(spark, merged, log, since=0)
 
 
-def test_deleted_records_are_reported(spark: SparkSession, log: EmbeddedLog) -> None:
-    feed(log, 0, (1, "a 5"), (2, "a 5"))
-    run(spark, merged, log)
-    run(spark, recomputed, log)
-    log.delete_before(T0, 2)
-    feed(log, 0, (1, "a 5"))
-    run(spark, merged, log)
-    assert table(spark, merged, log) == {(1, "a"): 2, (2, "a"): 1}
-    with pytest.raises(StreamtopoError, match=r"older ones of it were deleted from t/0.*declare merge="):
-        run(spark, recomputed, log)
-    assert table(spark, recomputed, log) == {(1, "a"): 1, (2, "a"): 1}
-    feed(log, 0, (9, "a 5"))
-    log.delete_before(T0, 4)
-    with pytest.raises(StreamtopoError, match=r"records 3 to 3 of t/0 were deleted before"):
-        run(spark, merged, log)
-
-
 def test_two_runs_at_once_and_other_topics_are_refused(spark: SparkSession, log: EmbeddedLog) -> None:
     feed(log, 0, (1, "a 5"))
     with (
@@ -205,14 +186,17 @@ def test_a_time_that_is_not_a_whole_number_of_milliseconds_is_set_aside(spark: S
     assert (done.records, done.rows, done.corrupt) == (2, 1, 1)
 
 
-def test_a_view_waits_for_countable_records(spark: SparkSession, log: EmbeddedLog) -> None:
+def test_a_view_of_a_table_that_has_no_rows_yet(spark: SparkSession, log: EmbeddedLog) -> None:
     log.append(T0, Columns([None], [b"a 5"], [(1 << 63) - 1]))
     assert run(spark, merged, log).corrupt == 1
     sites = view("sites", of=["merged"])(lambda rows: rows.groupBy("site").count())
-    assert not refresh(spark, sites, str(log.path / "out"))
-    feed(log, 0, (1, "a 5"))
-    run(spark, merged, log)
-    assert refresh(spark, sites, str(log.path / "out"))
+    out = str(log.path / "out")
+    for rows in ([], ["a"]):
+        assert refresh(spark, sites, out)
+        assert not refresh(spark, sites, out)
+        assert [row.site for row in read_rollup(spark, out, "sites").collect()] == rows
+        feed(log, 0, (1, "a 5"))
+        run(spark, merged, log)
 
 
 def test_a_log_restored_from_an_older_copy_is_refused(spark: SparkSession, log: EmbeddedLog) -> None:

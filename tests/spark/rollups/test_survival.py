@@ -93,4 +93,4 @@ def test_executors_that_write_elsewhere_are_an_error(log: EmbeddedLog, tmp_path:
         done = rolled(log, master, elsewhere)
     assert done.returncode == 1
     assert "executors do not write into" in done.stderr.rstrip().splitlines()[-1]
-    assert not list(elsewhere.rglob("_manifest.json"))
+    assert not list(elsewhere.rglob("_delta_log"))

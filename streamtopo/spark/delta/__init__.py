@@ -1,0 +1,1 @@
+"""Delta tables: their log, and files of Spark in them."""

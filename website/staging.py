@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 ELSEWHERE = ["README.md", "CHANGELOG.md", "tests/README.md", "benchmarks/README.md", "benchmarks/peers/README.md"]
-PICTURES = ["benchmarks/peers/last.svg"]
+PICTURES = ["benchmarks/peers/last.svg", "benchmarks/peers/busy.svg"]
 LINK = re.compile(
     r"""(?P<text>\[(?:[^][]|\[[^][]*\])*\])\((?P<target>[^)#\s:]+)(?P<anchor>\#[^)\s]*)?(?:\ "(?P<title>[^"]*)")?\)
     |src="(?P<source>[^":]+)" """,

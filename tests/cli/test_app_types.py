@@ -30,6 +30,7 @@ builder = StreamsBuilder("shop")
 orders = builder.stream("orders", key=str, value=Order)
 orders.group_by_key().windowed_by(Windows.tumbling("1m")).count(name="minutes").to_stream().to("minutes")
 orders.group_by_key().count(name="totals").to_stream().to("totals")
+builder.global_table("shops", key=str, value=str)
 """
 
 
@@ -168,7 +169,7 @@ def test_a_record_that_does_not_fit_is_shown_and_named(run: Run, log: Log) -> No
 def test_a_topic_of_another_application_is_an_error_that_lists_the_own_ones(run: Run, log: Log) -> None:
     result = run("produce", "ordres", "--app", "shop", given="x")
     assert result.exit_code == 1
-    topics = "minutes, orders, shop-minutes-changelog, shop-totals-changelog, totals"
+    topics = "minutes, orders, shop-minutes-changelog, shop-totals-changelog, shops, totals"
     said = 'neither reads nor writes "ordres"; did you mean "orders"? If not, remove --app, or give another one.'
     assert f"{said} Its topics are {topics}" in result.stderr
 

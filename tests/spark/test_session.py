@@ -64,8 +64,10 @@ def test_spark_submit_is_respected(tmp_path: Path) -> None:
 
 def test_a_connector_that_cannot_be_had_is_reported() -> None:
     name = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.3.0"
-    install = 'install a PySpark that has one: pip install "pyspark==4.2.0"'
-    assert _why(UNRESOLVED.format("")) == f"Spark found no {name} in Maven Central; {install}"
+    install = 'install a PySpark that has one: pip install "pyspark==4.0.0"'
+    assert _why(UNRESOLVED.format("")) == f"Spark found no {name} in its repositories; {install}"
+    needed = UNRESOLVED.format("").replace("-sql-", "-token-provider-")  # what the connector itself needs
+    assert _why(needed).endswith(install)
     refused = "\tServer access error at url http://m/x.pom (java.net.ConnectException: Connection refused)"
     assert _why(UNRESOLVED.format(refused)) == (
         f"Spark cannot fetch {name}: http://m/x.pom (java.net.ConnectException: Connection refused); "

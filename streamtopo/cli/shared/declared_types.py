@@ -62,7 +62,8 @@ def _first_type(serdes: tuple[Serde, ...]) -> DeclaredType:
 def _topics(topology: Topology) -> list[str]:
     sources = {topology.topic_of(topic) for source in topology.sources for topic in source.topics}
     sinks = {topology.topic_of(sink.topic) for sink in topology.sinks if isinstance(sink.topic, str)}
-    return sorted(sources | sinks | set(map(topology.changelog_of, topology.stores)))
+    changelogs = {topology.changelog_of(name) for name, spec in topology.stores.items() if spec.logged}
+    return sorted(sources | sinks | changelogs)
 
 
 # -- bytes of what people write

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, date, datetime
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
 from html import escape
 
 WIDTH, HEIGHT = 720, 260
-LEFT, RIGHT, TOP, BOTTOM = 64, 16, 12, 28
-ROOM = 130
-"""The space for the text of a moment."""
+LEFT, RIGHT, TOP, BOTTOM = 64, 34, 12, 28
+TICKS = 5.5
+"""So many times fit below a chart, about."""
+_DAY = 86_400
+_MONDAY = 4 * _DAY
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+STEPS = [
+    *(minutes * 60 for minutes in (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720)),
+    *(days * _DAY for days in (1, 2, 7, 14, 28, 91, 182, 364, 728)),
+]
+"""Seconds between two times on an axis."""
 BAR = 22
 """The height of a bar in pixels, with its gap."""
 LABEL = 160
@@ -27,17 +35,19 @@ def lines(series: Mapping[str, Points]) -> str:
     ticks = nice_ticks(min(values, default=0), max(values, default=0))
     first, last = _seconds(moments[0]), _seconds(moments[-1])
 
-    def x(moment: Moment) -> float:
-        across = (_seconds(moment) - first) / (last - first) if last > first else 0.5
+    least = 0 if isinstance(moments[0], datetime) else _DAY
+
+    def x(seconds: float) -> float:
+        across = (seconds - first) / (last - first) if last > first else 0.5
         return LEFT + across * (WIDTH - LEFT - RIGHT)
 
     def y(value: float) -> float:
         return HEIGHT - BOTTOM - (value - ticks[0]) / (ticks[-1] - ticks[0]) * (HEIGHT - TOP - BOTTOM)
 
     parts = [_level(y(tick), tick) for tick in ticks]
-    parts += [_moment(x(moment), moment) for moment in _spaced(moments, x)]
+    parts += [_tick(x(seconds), text) for seconds, text in time_ticks(first, last, least)]
     for place, points in enumerate(series.values()):
-        found = [(x(moment), y(value)) for moment, value in sorted(points) if math.isfinite(value)]
+        found = [(x(_seconds(moment)), y(value)) for moment, value in sorted(points) if math.isfinite(value)]
         path = " ".join(f"{across:.1f},{down:.1f}" for across, down in found)
         parts.append(f'<polyline class="c{place % COLOURS}" points="{path}"/>')
         parts += [f'<circle class="c{place % COLOURS}" cx="{a:.1f}" cy="{d:.1f}" r="2.5"/>' for a, d in found]
@@ -77,6 +87,29 @@ def nice_ticks(low: float, high: float, about: int = 4) -> list[float]:
     return [round(place * step, digits) for place in range(first, last + 1)]
 
 
+def time_ticks(first: float, last: float, least: float = 0) -> list[tuple[float, str]]:
+    """Round times in UTC between these two, in seconds since 1970, and their texts: the date only where it is new.
+
+    >>> [text for _, text in time_ticks(75_600, 160_000)]
+    ['1970-01-02', '06:00', '12:00', '18:00']
+    >>> [text for _, text in time_ticks(0, 30 * 86_400)]
+    ['1970-01-05', '1970-01-12', '1970-01-19', '1970-01-26']
+    >>> time_ticks(5, 5)
+    [(5, '1970-01-01 00:00')]
+    """
+    steps = (step for step in STEPS if step >= least and (last - first) / step <= TICKS)
+    step = next(steps, math.ceil((last - first) / TICKS))
+    origin = _MONDAY if step >= 7 * _DAY else 0
+    places = range(math.ceil((first - origin) / step), math.floor((last - origin) / step) + 1)
+    times: list[float] = [place * step + origin for place in places] if last > first else []
+    found: list[tuple[float, str]] = []
+    for seconds in times or [first]:
+        moment = _EPOCH + timedelta(seconds=seconds)
+        form = "%Y-%m-%d" if (times or least) and not seconds % _DAY else "%H:%M" if found else "%Y-%m-%d %H:%M"
+        found.append((seconds, f"{moment:{form}}"))
+    return found
+
+
 def number(value: float) -> str:
     """Format a number for people.
 
@@ -95,9 +128,9 @@ def _level(down: float, value: float) -> str:
     return f'{line}<text class="label" x="{LEFT - 8}" y="{down + 4:.1f}">{number(value)}</text>'
 
 
-def _moment(across: float, moment: Moment) -> str:
-    place = "last" if across > WIDTH - ROOM / 2 else "middle"
-    return f'<text class="{place}" x="{across:.1f}" y="{HEIGHT - 8}">{moment_text(moment)}</text>'
+def _tick(across: float, text: str) -> str:
+    line = f'<line x1="{across:.1f}" x2="{across:.1f}" y1="{HEIGHT - BOTTOM}" y2="{HEIGHT - BOTTOM + 5}"/>'
+    return f'{line}<text x="{across:.1f}" y="{HEIGHT - 8}">{text}</text>'
 
 
 def moment_text(moment: Moment) -> str:
@@ -107,15 +140,6 @@ def moment_text(moment: Moment) -> str:
     ('2026-11-18', '2026-11-17 23:00')
     """
     return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M}" if isinstance(moment, datetime) else f"{moment:%Y-%m-%d}"
-
-
-def _spaced(moments: Sequence[Moment], x: Callable[[Moment], float]) -> list[Moment]:
-    """The moments whose text fits."""
-    kept = [moments[0]]
-    for moment in moments[1:]:
-        if x(moment) - x(kept[-1]) >= ROOM:
-            kept.append(moment)
-    return kept
 
 
 def _seconds(moment: Moment) -> float:

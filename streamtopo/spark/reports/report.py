@@ -117,7 +117,7 @@ STYLE = """
 body { max-width: 48rem; margin: 2rem auto; padding: 0 1rem; }
 h2 { margin: 2.5rem 0 0; } p, figcaption, summary { color: var(--soft); } figure { margin: 1rem 0; }
 svg { width: 100%; height: auto; } svg text { font-size: 11px; fill: var(--soft); text-anchor: middle; }
-svg text.label, svg text.last { text-anchor: end; } svg rect + text { text-anchor: start; }
+svg text.label { text-anchor: end; } svg rect + text { text-anchor: start; }
 svg line { stroke: var(--line); } polyline { fill: none; stroke-width: 2; stroke: var(--c); }
 circle, rect { fill: var(--c); }
 .c0 { --c: #3b7dd8; } .c1 { --c: #d9822b; } .c2 { --c: #3a9e5c; } .c3 { --c: #c8453b; }

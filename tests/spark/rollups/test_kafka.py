@@ -15,10 +15,11 @@ from streamtopo.errors import StreamtopoError
 from streamtopo.logs import Log, Topic
 from streamtopo.logs.kafka import KafkaLog
 from streamtopo.records import Columns, TopicPartition
-from streamtopo.spark import read_topic
+from streamtopo.spark import read_rollup, read_topic
 from tests.kafka.brokers import emptied
 from tests.long import long
-from tests.spark.rollups.delivered import in_topic
+from tests.spark.clusters import cluster
+from tests.spark.rollups.delivered import in_sql, in_topic
 from tests.spark.rollups.rolling import HOUR, rolled
 
 ROOT = Path(__file__).parents[3]
@@ -50,6 +51,21 @@ def test_rollups_from_kafka(kafka: str, log: KafkaLog, tmp_path: Path) -> None:
 def written(log: Log) -> int:
     """Return the number of records, without the markers of transactions."""
     return sum(len(log.read(TopicPartition("out", number), 0, 1 << 30).offsets) for number in range(2))
+
+
+@long
+def test_a_cluster_reads_kafka(spark: SparkSession, kafka: str, log: KafkaLog, tmp_path: Path) -> None:
+    for number, text in enumerate((b"a 5", b"b 5")):
+        log.append(TopicPartition("t", number), Columns([None] * 2, [text, b"c 1"], [HOUR, 2 * HOUR]))
+    command = [sys.executable, "-m", "streamtopo", "rollup", "tests.spark.rollups.clustered", "--json", "--log", kafka]
+    with cluster(tmp_path) as master:
+        command += ["--master", master, "--out", str(tmp_path / "out"), "--into", f"sqlite:{tmp_path}/rows.db"]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-5000:]
+    assert json.loads(done.stdout)["records"] == 4
+    rows = read_rollup(spark, str(tmp_path / "out"), "merged").selectExpr("unix_millis(hour)", "site", "n")
+    assert sorted(map(tuple, rows.collect())) == [(HOUR, "a", 1), (HOUR, "b", 1), (2 * HOUR, "c", 2)]
+    assert in_sql(f"sqlite:{tmp_path}/rows.db", "merged") == {(1, "a", 1), (1, "b", 1), (2, "c", 2)}
 
 
 @long

@@ -123,7 +123,7 @@ FILES = {"{}.py": APP, "test_{}.py": TEST, "pyproject.toml": PYPROJECT, "README.
 def new(name: str) -> None:
     """Create the folder NAME with a small application, its test, a pyproject.toml and a README.
 
-    NAME is the name of the module and the application id. The folder is a project of its own, also inside another one.
+    NAME is the name of the module and the application id. The folder is a separate project, also inside another one.
 
     \b
     Example:

@@ -271,7 +271,7 @@ class AsyncApp(HostedApp):
     ) -> AsyncIterator[Consumed]:
         """Yield records when they arrive, until the app is closed. Without `from_beginning`, only new records.
 
-        No more records are read while the consumer processes those that it has.
+        While the consumer processes its records, no more records are read.
         """
         tail = self._tail(topic, key, value, from_beginning)
         return AsyncRecords(lambda: self._next_page(tail), self._poller_of(topic, tail), lambda: self._open)

@@ -47,7 +47,7 @@ class Serde(Generic[T]):
     kind: Any = field(default=None, repr=False, compare=False)
     """The type of the values, without windows or versions. None if the serde was made of functions."""
     made: Recipe | None = field(default=None, init=False, repr=False, compare=False)
-    """The function that made it, and its arguments; None for a serde of one's own functions."""
+    """The function that created it, and its arguments; None for a serde of your own functions."""
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """Pickled as how it was made, because compiled functions cannot be pickled."""

@@ -137,8 +137,8 @@ def rollup(
     for "1 day". The result must have that column, the keys and the computed values. `merge={"total": "sum"}` means that
     results of old and of new records can be merged, column by column, by sum, min or max.
 
-    Further parameters are, in this order, frames of the topics in `beside`, with the records of the same spans, and of
-    the topics in `tables`, with the last value of each key that the topic has now.
+    More parameters are frames, in this order: of the topics in `beside`, with the records of the same time spans, and
+    of the topics in `tables`, with the current last value of each key.
     """
 
     def declared(function: Callable[..., Any]) -> Rollup:

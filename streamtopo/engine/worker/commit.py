@@ -24,13 +24,13 @@ def commit(
 
     1. Announce the input positions, take the changes of every store, and send their changelog records after the
        outputs that were sent before; then the dead letters of records that failed; and at last the
-       marks, in which tasks announce to those that read their outputs how far they have got.
+       marks, in which tasks announce which time they have reached to the tasks that read their outputs.
     2. Commit outputs, changelogs and input positions to the log, in one transaction.
     3. Write each task's changes to its store, in one batch with the changelog offsets inside.
 
-    Nothing is written to a store unless the log has it. A crash, or a failed write, between 2 and 3 leaves the store
-    behind its changelog, never wrong: such a task is broken, nothing more is written to its store, and restoring it
-    from the changelog repairs it.
+    Nothing is written to a store unless the log has it. After a crash, or a failed write, between 2 and 3, the store
+    lacks the last changes, but is never wrong: such a task is broken, nothing more is written to its store, and
+    restoring it from the changelog repairs it.
     """
     tasks = list(tasks)
     positions = {partition: position for task in tasks for partition, position in task.progress.positions().items()}

@@ -26,7 +26,7 @@ def faust_table(
 
     Types and codecs are those of `app.Table(table, key_type=…, value_type=…)`; `name` names the store, as in
     `StreamsBuilder.table`. Keys of windowed tables are lists of a key and the bounds of its window, in seconds. Sets
-    cannot be read: Faust writes them in a format of its own.
+    cannot be read: Faust writes them in another format.
 
     >>> builder = StreamsBuilder("moved")
     >>> faust_table(builder, "orders-v2", "totals", key=str, value=int).to_stream().to("totals")

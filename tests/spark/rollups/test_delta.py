@@ -22,6 +22,7 @@ from streamtopo.records import Columns
 from streamtopo.spark import read_rollup, rollup
 from streamtopo.spark.declarations import Rollup
 from streamtopo.spark.delta.files import FEW
+from streamtopo.spark.rollups import tables
 from streamtopo.spark.rollups.rollups import Done, Run
 from streamtopo.spark.rollups.tables import Table
 from tests.logs.records import T0
@@ -98,6 +99,22 @@ def test_earlier_versions_stay_readable(spark: SparkSession, log: EmbeddedLog) -
     feed(log, 1, (2, "b 1"))
     run(spark, merged, log)
     assert by_deltalake(log.path / "out" / "merged") == {(*key, n) for key, n in answer(log).items()}
+
+
+def test_replaced_files_are_deleted_when_they_are_old(
+    spark: SparkSession, log: EmbeddedLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = log.path / "out" / "merged"
+    for _ in range(3):
+        feed(log, 0, (1, "a 1"))
+        run(spark, merged, log)
+    monkeypatch.setattr(tables, "VACUUM_EVERY", -1)
+    for duration, files in (("interval 1 week", 4), ("interval 0 days", 1)):
+        DeltaTable(path).alter.set_table_properties({"delta.deletedFileRetentionDuration": duration})
+        feed(log, 0, (1, "a 1"))
+        run(spark, merged, log)
+        assert len(list(path.glob("*-*"))) == len(list(path.rglob("*.parquet"))) == files
+    assert by_deltalake(path) == by_streamtopo(path, spark) == {(1, "a", 5)}
 
 
 @pytest.mark.parametrize("one", [merged, recomputed], ids=lambda one: str(one.name))

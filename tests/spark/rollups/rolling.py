@@ -9,9 +9,8 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 

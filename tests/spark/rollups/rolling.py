@@ -10,7 +10,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,14 +49,15 @@ def feed(log: EmbeddedLog, partition: int, *rows: tuple[int, str]) -> None:
     log.append(TopicPartition("t", partition), Columns([None] * len(rows), [text.encode() for text in values], times))
 
 
-def done_by(turns: Iterator[Done | Failed]) -> Generator[Done, None, None]:
-    """Yield what was done; raise the first failure."""
+def done_by(turns: Generator[Done | Failed, None, None]) -> Generator[Done, None, None]:
+    """Yield what was done; raise the first failure, and end the others then: they hold the locks of their tables."""
     from streamtopo.spark.rollups.turns import Failed
 
-    for news in turns:
-        if isinstance(news, Failed):
-            raise news.error
-        yield news
+    with closing(turns):
+        for news in turns:
+            if isinstance(news, Failed):
+                raise news.error
+            yield news
 
 
 def answer(log: EmbeddedLog, skip: bytes | None = None) -> Counter[tuple[int, str]]:

@@ -31,7 +31,7 @@ def test_a_script_for_each_shell(shell: str, run: Run, folder: Path) -> None:
 
 
 def test_commands_and_options_are_completed() -> None:
-    assert completed("topics", "") == ["create", "delete", "describe", "list", "plan", "verify"]
+    assert completed("topics", "") == ["compact", "create", "delete", "describe", "list", "plan", "verify"]
     assert completed("consume", "t", "--fr") == ["--from-beginning"]
 
 

@@ -123,7 +123,7 @@ def test_a_ready_made_aggregator_has_its_type_and_functions_itself(windows: Any)
     aggregated = grouped if windows is None else grouped.windowed_by(windows)
     with pytest.raises(TopologyError, match="give value= to the aggregator"):
         aggregated.aggregate(top_k(3), value=list[float])
-    with pytest.raises(TopologyError, match="takes no functions beside a ready-made aggregator"):
+    with pytest.raises(TopologyError, match="takes no functions with a ready-made aggregator"):
         aggregated.aggregate(mean(), lambda key, value, row: row)
 
 

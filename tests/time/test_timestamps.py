@@ -71,7 +71,7 @@ def test_an_invalid_time_is_replaced_by_partition_time(chunk: int) -> None:
 
 
 def test_partition_time_is_an_error_before_the_first_valid_time() -> None:
-    with pytest.raises(StepError, match="no record before it"):
+    with pytest.raises(StepError, match="no earlier record has a time"):
         times(driver(Timestamp("at", invalid="partition_time")), {"at": -1})
 
 

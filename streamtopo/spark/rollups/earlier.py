@@ -1,4 +1,4 @@
-"""Tables of streamtopo before they were Delta tables: Parquet files that `_manifest.json` lists."""
+"""Tables of earlier versions, before rollups had Delta tables: Parquet files that `_manifest.json` lists."""
 
 from __future__ import annotations
 

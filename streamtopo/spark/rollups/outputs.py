@@ -50,7 +50,7 @@ class Output:
         return 0 if state.version is None else sum(file.size for file in state.version.files)
 
     def take_over(self) -> None:
-        """Make a Delta table of a table that an earlier version of streamtopo has made."""
+        """Make a Delta table of a table that an earlier version has made."""
         directory = self.table.directory
         if not is_earlier(directory):
             return

@@ -39,6 +39,7 @@ URLS = [
 ]
 ARGUMENTS = {
     "consume": ["in"],
+    "dlq export": ["counting"],
     "dlq list": ["counting"],
     "dlq purge": ["counting", "--force"],
     "dlq replay": ["counting"],
@@ -50,6 +51,7 @@ ARGUMENTS = {
     "reconcile": ["apps.wordcount", "counts", "--master", "local[1]"],
     "reset": ["counting"],
     "rollup": ["apps.wordcount", "--master", "local[1]"],
+    "topics compact": ["in"],
     "topics create": ["in", "--partitions", "2"],
     "topics delete": ["in"],
     "topics describe": ["in"],
